@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace theseus {
+
+// A whole file, mapped read-only. The pages belong to the operating system: opening costs nothing
+// and reading a part brings in only that part. Writing through the pointer is a crash.
+class MappedFile {
+ public:
+  // Throws InputError when the path is missing, not readable, or not a regular file.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// The file's text. Throws InputError when it cannot be read or is longer than `max_bytes`.
+std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
+
+// A file that appears under its name whole or not at all: bytes go to a temporary name beside it,
+// commit() syncs and renames, and destruction without commit() removes the temporary.
+// Every failure (no space, no rights) is an InputError with the path.
+class AtomicFile {
+ public:
+  // `size` bytes are reserved at once where the file system can, so a full disk shows before the
+  // work and not after it; 0 reserves nothing.
+  explicit AtomicFile(const std::filesystem::path& path, int64_t size = 0);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void append(const void* data, size_t size);
+  void append(std::string_view text) { append(text.data(), text.size()); }
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+  int slot_ = -1;
+};
+
+// Removes the temporaries of every AtomicFile now open. Async-signal-safe: for the handler of an
+// interrupt that is about to end the process.
+void remove_unfinished_files() noexcept;
+
+}  // namespace theseus

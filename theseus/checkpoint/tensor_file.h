@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "theseus/base/file.h"
+#include "theseus/base/plugin.h"
+
+namespace theseus::checkpoint {
+
+// One tensor as a file declares it, checked against the file's size.
+struct TensorInfo {
+  std::string name;
+  std::string dtype;  // safetensors' word: F32, BF16, I64, F8_E4M3, ...
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;    // of the elements, without sharing
+  std::string storage;  // equal for tensors of one file that share memory; may be empty
+  size_t file = 0;      // index into Checkpoint::files()
+
+  int64_t elements() const;
+};
+
+// One open weights file. Implementations are immutable and safe to read from several threads.
+class TensorFile {
+ public:
+  virtual ~TensorFile() = default;
+  virtual std::span<const TensorInfo> tensors() const = 0;
+  // `index` into tensors(). Read-only; keeps the file mapped while it lives. Throws InputError for
+  // a dtype that libtorch cannot compute with, by name.
+  virtual at::Tensor tensor(size_t index) const = 0;
+};
+
+// A file format: one file in checkpoint/formats/.
+struct Format {
+  std::vector<std::string_view> extensions;  // ".safetensors"
+  // Whether the file's first bytes are of this format.
+  bool (*recognises)(std::span<const std::byte> bytes);
+  std::unique_ptr<TensorFile> (*open)(std::shared_ptr<const MappedFile> file);
+};
+
+// Every format in this build, sorted by name.
+std::span<const Plugin<Format>> all_formats();
+
+}  // namespace theseus::checkpoint

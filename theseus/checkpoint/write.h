@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace theseus::checkpoint {
+
+constexpr int64_t kDefaultShardBytes = 5'000'000'000;
+
+// What will be written under one name. `tied_to` names an entry that already holds these values:
+// then nothing is stored for this one (readers tie it themselves, by their config).
+struct Entry {
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<int64_t> shape;
+  std::string tied_to;
+};
+
+// Yields one entry's tensor when its turn comes, so that a model larger than memory can be written.
+using Source = std::function<at::Tensor(const Entry&)>;
+
+// One safetensors file. Tensors stand in the order of the reference writer: by element type
+// (widest alignment first), then by name. The same input gives the same bytes. The file appears whole
+// or not at all. Throws InputError when it cannot be written, InternalError when `source` yields
+// another shape or dtype than the entry says.
+void write_safetensors(
+    const std::filesystem::path& path, const std::vector<Entry>& entries, const Source& source);
+void write_safetensors(
+    const std::filesystem::path& path,
+    const std::vector<std::pair<std::string, at::Tensor>>& tensors);
+
+// The shards and index of a checkpoint in `directory` (which must exist): `<stem>.safetensors` when
+// everything fits one shard, else `<stem>-00001-of-0000N.safetensors` and
+// `<stem>.safetensors.index.json`. Nothing appears until everything is written.
+// Returns the names of the files, in order.
+std::vector<std::string> write_checkpoint(
+    const std::filesystem::path& directory,
+    const std::string& stem,
+    const std::vector<Entry>& entries,
+    const Source& source,
+    int64_t shard_bytes = kDefaultShardBytes);
+
+}  // namespace theseus::checkpoint
