@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,6 +21,8 @@ std::span<const Dtype> all_dtypes();
 
 // Nothing when the format has no such word.
 const Dtype* find_dtype(std::string_view word);
+
+constexpr size_t kMaxDimensions = 64;  // libtorch's own limit
 
 // Bytes of `elements` packed elements; nothing when that is not a whole number or exceeds int64.
 std::optional<int64_t> packed_bytes(const Dtype& dtype, int64_t elements);

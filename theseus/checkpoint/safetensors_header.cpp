@@ -32,15 +32,13 @@ uint64_t header_length(std::span<const std::byte> file) {
 
 std::string_view header_text(std::span<const std::byte> file, const std::string& origin) {
   require(
-      !as_text(file).starts_with("version https://git-lfs"), origin,
-      " is a Git LFS pointer, not the weights: fetch them with `git lfs pull`");
-  require(
       file.size() >= kLengthBytes, origin, " is truncated: ", file.size(),
       " bytes, but a safetensors file begins with an 8-byte header length");
   const uint64_t length = header_length(file);
   require(
       length <= kMaxSafetensorsHeader, origin, ": header of ", length, " bytes; at most ",
-      kMaxSafetensorsHeader, " are read (is this a safetensors file?)");
+      kMaxSafetensorsHeader, " are read; the file begins with '", printable(as_text(file), 16),
+      "' (is it safetensors?)");
   require(
       length <= file.size() - kLengthBytes, origin, " is truncated: the header is ", length,
       " bytes long, but only ", file.size() - kLengthBytes, " bytes follow its length");
@@ -91,6 +89,9 @@ SafetensorsRecord read_record(const Json& record, std::string name, size_t data,
       "'; the format has ", dtype_words());
   tensor.dtype = dtype->word;
   tensor.shape = integer_list(record, "shape");
+  require(
+      tensor.shape.size() <= kMaxDimensions, record.where("shape"), ": ", tensor.shape.size(),
+      " dimensions; at most ", kMaxDimensions, " are read");
   const auto offsets = integer_list(record, "data_offsets");
   const auto where = record.where("data_offsets");
   require(
