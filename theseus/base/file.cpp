@@ -124,8 +124,12 @@ void AtomicFile::append(const void* data, size_t size) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
   require(::fsync(descriptor_) == 0, "cannot write ", path_.string(), ": ", last_error());
+}
+
+void AtomicFile::commit() {
+  sync();
   require(
       ::rename(temporary_.c_str(), path_.c_str()) == 0, "cannot create ", path_.string(), ": ",
       last_error());

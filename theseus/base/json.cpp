@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/text.h"
 
 namespace theseus {
 namespace {
@@ -30,7 +31,9 @@ class Strictness {
       keys_.pop_back();
     } else if (event == Event::key) {
       const auto& key = parsed.get_ref<const std::string&>();
-      require(keys_.back().insert(key).second, origin_, ": the name '", key, "' appears twice");
+      require(
+          keys_.back().insert(key).second, origin_, ": the name '", printable(key),
+          "' appears twice");
     }
     return true;
   }
@@ -65,7 +68,7 @@ Json Json::parse(std::string_view text, const std::string& origin) {
     const auto* value = document.get();
     return Json(std::move(document), value, origin, "");
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(c10::str(origin, ": not valid JSON: ", error.what()));
+    throw InputError(c10::str(origin, ": not valid JSON: ", printable(error.what(), 200)));
   }
 }
 
