@@ -14,6 +14,30 @@ namespace {
 
 constexpr size_t kMaxDepth = 64;
 constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
+constexpr size_t kMaxQuoted = 80;
+
+// Text from the file for a message: cut where a UTF-8 character begins, so that it stays printable.
+std::string shortened(std::string text, size_t longest = kMaxQuoted) {
+  if (text.size() > longest) {
+    while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xC0U) == 0x80U) {
+      --longest;
+    }
+    text.resize(longest);
+    text += "...";
+  }
+  return text;
+}
+
+std::string compact(const nlohmann::json& value) {
+  return shortened(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::string described(const nlohmann::json& value) {
+  if (value.is_object()) {
+    return "an object";
+  }
+  return value.is_array() ? "a list" : compact(value);
+}
 
 // Refuses duplicate keys (nlohmann keeps the last one in silence) and deep nesting (its writer and
 // our readers recurse).
@@ -30,7 +54,9 @@ class Strictness {
       keys_.pop_back();
     } else if (event == Event::key) {
       const auto& key = parsed.get_ref<const std::string&>();
-      require(keys_.back().insert(key).second, origin_, ": the name '", key, "' appears twice");
+      require(
+          keys_.back().insert(key).second, origin_, ": the name '", shortened(key),
+          "' appears twice");
     }
     return true;
   }
@@ -61,11 +87,14 @@ Json Json::parse(std::string_view text, const std::string& origin) {
     auto document = std::make_shared<const nlohmann::json>(
         nlohmann::json::parse(text.begin(), text.end(), Strictness(origin)));
     require(
-        document->is_object(), origin, ": expected a JSON object, found ", document->type_name());
+        document->is_object(), origin, ": expected a JSON object, found ", described(*document));
     const auto* value = document.get();
     return Json(std::move(document), value, origin, "");
   } catch (const nlohmann::json::exception& error) {
-    throw InputError(c10::str(origin, ": not valid JSON: ", error.what()));
+    // The parser quotes the token it stopped at, however long it is.
+    constexpr size_t kLongestReason = 300;
+    throw InputError(
+        c10::str(origin, ": not valid JSON: ", shortened(error.what(), kLongestReason)));
   }
 }
 
@@ -82,7 +111,7 @@ const nlohmann::json& Json::at(std::string_view key) const {
 
 void Json::fail(
     std::string_view key, std::string_view expected, const nlohmann::json& found) const {
-  throw InputError(c10::str(where(key), ": expected ", expected, ", found ", found.type_name()));
+  throw InputError(c10::str(where(key), ": expected ", expected, ", found ", described(found)));
 }
 
 bool Json::has(std::string_view key) const {
@@ -209,19 +238,15 @@ std::vector<std::string> Json::keys() const {
 
 std::string Json::dump(std::string_view key) const {
   const auto* value = find(key);
-  constexpr size_t kLongest = 80;
-  auto text = value == nullptr
-                  ? std::string("null")
-                  : value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
+  return value == nullptr ? "null" : compact(*value);
 }
 
 std::string Json::where(std::string_view key) const {
-  std::string result = origin_ + ": " + path_;
+  std::string path = path_;
   if (!key.empty()) {
-    result.append(path_.empty() ? "" : ".").append(key);
+    path.append(path.empty() ? "" : ".").append(key);
   }
-  return result;
+  return path.empty() ? origin_ : origin_ + ": " + path;
 }
 
 }  // namespace theseus
