@@ -210,7 +210,7 @@ TEST(AtomicFile, SaysAtOnceThatThePlaceIsWrong) {
   EXPECT_EQ(
       message_of([&] { AtomicFile file(lost); }),
       "cannot write " + lost.string() + ": No such file or directory");
-  const auto self = directory.path();
+  const auto& self = directory.path();
   EXPECT_EQ(
       message_of([&] { AtomicFile file(self); }),
       "cannot write " + self.string() + ": it is a directory");
