@@ -1,5 +1,6 @@
 #include "theseus/base/error.h"
 
+#include <filesystem>
 #include <new>
 
 namespace theseus {
@@ -25,6 +26,11 @@ void Error::add_context(std::string_view doing) {
 void throw_translated(std::string_view doing) {
   try {
     throw;
+  } catch (Error& error) {
+    if (!doing.empty()) {
+      error.add_context(doing);
+    }
+    throw;
   } catch (const std::bad_alloc&) {
     throw_with_context<InputError>("out of memory", doing);
   } catch (const c10::Error& error) {
@@ -35,6 +41,8 @@ void throw_translated(std::string_view doing) {
       throw_with_context<InputError>("out of memory: " + text, doing);
     }
     throw_with_context<InternalError>(text, doing);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw_with_context<InputError>(error.what(), doing);
   } catch (const std::exception& error) {
     throw_with_context<InternalError>(error.what(), doing);
   }

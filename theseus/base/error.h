@@ -48,8 +48,9 @@ void require(bool holds, const Parts&... message) {
   }
 }
 
-// Rethrows what is not ours as ours: out of memory is the caller's to mend (InputError), any other
-// libtorch or standard exception is an InternalError. libtorch's stack frames are left out.
+// Rethrows what is being handled as one of ours: out of memory and the file system's refusals are the
+// caller's to mend (InputError), any other libtorch or standard exception is an InternalError.
+// libtorch's stack frames are left out. Only to be called while an exception is being handled.
 [[noreturn]] void throw_translated(std::string_view doing);
 
 // Runs `body`; an Error leaving it gains the line "while <doing>"; anything else

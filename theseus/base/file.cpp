@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "theseus/base/error.h"
@@ -15,7 +16,7 @@ namespace theseus {
 namespace {
 
 std::string last_error() {
-  return std::strerror(errno);
+  return std::generic_category().message(errno);
 }
 
 // Paths that an interrupt must remove. A fixed array of plain characters, because a signal handler
@@ -46,6 +47,31 @@ void forget_unfinished(int index) {
   }
 }
 
+// Opens a file that did not exist, beside `path`. The name holds the process id and a number, so two
+// files on the way to one name never share bytes; a number that an earlier, killed process left
+// behind is passed over. -1 and errno on failure.
+int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
+  static std::atomic<unsigned> next = 0;
+  constexpr int kAttempts = 1000;
+  int descriptor = -1;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto name = c10::str(".", path.filename().string(), ".", ::getpid(), ".", next++, ".tmp");
+    temporary = path.parent_path() / name;
+    descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) {
+      break;
+    }
+  }
+  return descriptor;
+}
+
+// Whether the file system has no room for `size` bytes. One that cannot reserve says so with another
+// error, and the writes themselves will tell.
+bool too_large(int descriptor, int64_t size) {
+  return size > 0 && ::fallocate(descriptor, 0, 0, size) != 0 &&
+         (errno == ENOSPC || errno == EDQUOT || errno == EFBIG);
+}
+
 void sync_directory(const std::filesystem::path& directory) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {
@@ -57,19 +83,23 @@ void sync_directory(const std::filesystem::path& directory) {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  // Without O_NONBLOCK a named pipe would wait for a writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   require(descriptor >= 0, "cannot open ", path.string(), ": ", last_error());
   struct stat status = {};
   const bool known = ::fstat(descriptor, &status) == 0;
   const bool regular = known && S_ISREG(status.st_mode);
+  std::string reason;
   if (regular && status.st_size > 0) {
     size_ = static_cast<size_t>(status.st_size);
     void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    reason = address == MAP_FAILED ? last_error() : "";
     data_ = address == MAP_FAILED ? nullptr : static_cast<const std::byte*>(address);
   }
   ::close(descriptor);
+  require(!S_ISDIR(status.st_mode), path.string(), " is a directory, not a file");
   require(regular, path.string(), " is not a regular file");
-  require(size_ == 0 || data_ != nullptr, "cannot map ", path.string(), " (", size_, " bytes)");
+  require(reason.empty(), "cannot map ", path.string(), " (", size_, " bytes): ", reason);
 }
 
 MappedFile::~MappedFile() {
@@ -87,31 +117,38 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& path, int64_t size) : path_(path) {
-  temporary_ =
-      path.parent_path() / c10::str(".", path.filename().string(), ".", ::getpid(), ".tmp");
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+AtomicFile::AtomicFile(const std::filesystem::path& path, int64_t size)
+    : path_(path), reserved_(size) {
+  std::error_code ignored;
+  require(
+      path.has_filename() && !std::filesystem::is_directory(path, ignored), "cannot write ",
+      path.string(), ": it is a directory");
+  descriptor_ = create_beside(path, temporary_);
   require(descriptor_ >= 0, "cannot write ", path.string(), ": ", last_error());
   slot_ = remember_unfinished(temporary_.string());
-  // File systems without reservation say so, and the writes themselves will tell.
-  if (size > 0 && ::fallocate(descriptor_, 0, 0, size) != 0 && errno == ENOSPC) {
+  if (too_large(descriptor_, size)) {
     const std::string reason = last_error();
-    ::close(descriptor_);
-    ::unlink(temporary_.c_str());
-    forget_unfinished(slot_);
+    abandon();
     throw InputError(c10::str("cannot write ", path.string(), " (", size, " bytes): ", reason));
   }
 }
 
 AtomicFile::~AtomicFile() {
+  abandon();
+}
+
+void AtomicFile::abandon() noexcept {
   if (descriptor_ >= 0) {
     ::close(descriptor_);
     ::unlink(temporary_.c_str());
+    descriptor_ = -1;
   }
   forget_unfinished(slot_);
+  slot_ = -1;
 }
 
 void AtomicFile::append(const void* data, size_t size) {
+  require<InternalError>(descriptor_ >= 0, path_.string(), " is already committed");
   const char* next = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t written = ::write(descriptor_, next, size);
@@ -121,20 +158,26 @@ void AtomicFile::append(const void* data, size_t size) {
     require(written > 0, "cannot write ", path_.string(), ": ", last_error());
     next += written;
     size -= static_cast<size_t>(written);
+    appended_ += written;
   }
 }
 
 void AtomicFile::sync() {
-  require(::fsync(descriptor_) == 0, "cannot write ", path_.string(), ": ", last_error());
+  require<InternalError>(descriptor_ >= 0, path_.string(), " is already committed");
+  // The error is read in a statement of its own: arguments of one call are evaluated in any order.
+  const bool whole = appended_ >= reserved_ || ::ftruncate(descriptor_, appended_) == 0;
+  const bool stored = whole && ::fsync(descriptor_) == 0;
+  require(stored, "cannot write ", path_.string(), ": ", last_error());
 }
 
 void AtomicFile::commit() {
   sync();
-  require(
-      ::rename(temporary_.c_str(), path_.c_str()) == 0, "cannot create ", path_.string(), ": ",
-      last_error());
+  const bool renamed = ::rename(temporary_.c_str(), path_.c_str()) == 0;
+  require(renamed, "cannot create ", path_.string(), ": ", last_error());
   ::close(descriptor_);
   descriptor_ = -1;
+  forget_unfinished(slot_);
+  slot_ = -1;
   sync_directory(path_.has_parent_path() ? path_.parent_path() : ".");
 }
 

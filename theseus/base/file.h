@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace theseus {
 
@@ -32,11 +33,12 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
 
 // A file that appears under its name whole or not at all: bytes go to a temporary name beside it,
 // commit() syncs and renames, and destruction without commit() removes the temporary.
-// Every failure (no space, no rights) is an InputError with the path.
+// Every failure (no space, no rights) is an InputError with the path. A process that has not ignored
+// SIGXFSZ dies by it at a file size limit, before there is an error to report.
 class AtomicFile {
  public:
   // `size` bytes are reserved at once where the file system can, so a full disk shows before the
-  // work and not after it; 0 reserves nothing.
+  // work and not after it; 0 reserves nothing. The file ends where the last append() did.
   explicit AtomicFile(const std::filesystem::path& path, int64_t size = 0);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -50,8 +52,12 @@ class AtomicFile {
   void commit();
 
  private:
+  void abandon() noexcept;
+
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  int64_t reserved_ = 0;
+  int64_t appended_ = 0;
   int descriptor_ = -1;
   int slot_ = -1;
 };

@@ -15,6 +15,19 @@ namespace {
 
 constexpr size_t kMaxDepth = 64;
 constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
+constexpr size_t kMaxQuoted = 80;
+
+std::string compact(const nlohmann::json& value) {
+  return printable(
+      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), kMaxQuoted);
+}
+
+std::string described(const nlohmann::json& value) {
+  if (value.is_object()) {
+    return "an object";
+  }
+  return value.is_array() ? "a list" : compact(value);
+}
 
 // Refuses duplicate keys (nlohmann keeps the last one in silence) and deep nesting (its writer and
 // our readers recurse).
@@ -64,7 +77,7 @@ Json Json::parse(std::string_view text, const std::string& origin) {
     auto document = std::make_shared<const nlohmann::json>(
         nlohmann::json::parse(text.begin(), text.end(), Strictness(origin)));
     require(
-        document->is_object(), origin, ": expected a JSON object, found ", document->type_name());
+        document->is_object(), origin, ": expected a JSON object, found ", described(*document));
     const auto* value = document.get();
     return Json(std::move(document), value, origin, "");
   } catch (const nlohmann::json::exception& error) {
@@ -85,7 +98,7 @@ const nlohmann::json& Json::at(std::string_view key) const {
 
 void Json::fail(
     std::string_view key, std::string_view expected, const nlohmann::json& found) const {
-  throw InputError(c10::str(where(key), ": expected ", expected, ", found ", found.type_name()));
+  throw InputError(c10::str(where(key), ": expected ", expected, ", found ", described(found)));
 }
 
 bool Json::has(std::string_view key) const {
@@ -212,19 +225,15 @@ std::vector<std::string> Json::keys() const {
 
 std::string Json::dump(std::string_view key) const {
   const auto* value = find(key);
-  constexpr size_t kLongest = 80;
-  auto text = value == nullptr
-                  ? std::string("null")
-                  : value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
+  return value == nullptr ? "null" : compact(*value);
 }
 
 std::string Json::where(std::string_view key) const {
-  std::string result = origin_ + ": " + path_;
+  std::string path = path_;
   if (!key.empty()) {
-    result.append(path_.empty() ? "" : ".").append(key);
+    path.append(path.empty() ? "" : ".").append(key);
   }
-  return result;
+  return path.empty() ? origin_ : origin_ + ": " + path;
 }
 
 }  // namespace theseus

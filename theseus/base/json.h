@@ -12,11 +12,11 @@
 namespace theseus {
 
 // A read-only JSON value that knows where it stands: every error names the file and the path in it,
-// as in "config.json: text_config.hidden_size: expected an integer, found a string".
+// as in "config.json: text_config.hidden_size: expected an integer, found "768"".
 // All getters throw InputError. A key whose value is null counts as absent.
 class Json {
  public:
-  // Refuses what is not JSON, duplicate keys, more than 64 levels and more than `max_bytes`.
+  // Refuses what is not JSON, duplicate keys, more than 64 levels and more than 64 MiB.
   static Json parse_file(const std::filesystem::path& path);
   static Json parse(std::string_view text, const std::string& origin);
 

@@ -59,10 +59,9 @@ at::Tensor attend_unmasked_rows(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
   const auto n = q.size(0), h = q.size(1), tq = q.size(2), e = q.size(3);
   const auto g = k.size(1), tk = k.size(2);
-  const auto grouped = q.reshape({n * g, h / g * tq, e});
+  const auto grouped = (q * attention.scale).reshape({n * g, h / g * tq, e});
   const auto keys = k.reshape({n * g, tk, e}).transpose(1, 2);
-  auto scores = at::empty({n * g, h / g * tq, tk}, q.options());
-  scores = at::baddbmm(scores, grouped, keys, /*beta=*/0, attention.scale).view({n, h, tq, tk});
+  auto scores = at::bmm(grouped, keys).view({n, h, tq, tk});
   if (attention.bias.defined()) {
     scores = scores + attention.bias;
   }
