@@ -83,9 +83,9 @@ std::string header(const std::vector<const Entry*>& entries) {
   for (const Entry* entry : entries) {
     const int64_t end = offset + entry_bytes(*entry);
     json += c10::str(
-        ",", json_text(entry->name, false), R"(:{"dtype":")", dtype_word(entry->dtype, ""),
-        R"(","shape":[)", c10::Join(",", entry->shape), R"(],"data_offsets":[)", offset, ",", end,
-        "]}");
+        ",", json_text(entry->name, false), R"(:{"dtype":")",
+        dtype_word(entry->dtype, where(*entry)), R"(","shape":[)", c10::Join(",", entry->shape),
+        R"(],"data_offsets":[)", offset, ",", end, "]}");
     offset = end;
   }
   json += "}";

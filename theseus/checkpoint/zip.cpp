@@ -69,6 +69,7 @@ struct Located {
   uint64_t size = 0;
   uint64_t local = 0;  // position of the local header
   uint64_t begin = 0;  // position of the bytes
+  bool compressed = false;
 };
 
 uint64_t find_end(const Reader& reader) {
@@ -168,19 +169,18 @@ Located read_entry(const Reader& reader, const Directory& directory, uint64_t& p
   Located entry;
   entry.name = reader.text(position + kCentralSize, name_size);
   const auto where = c10::str(reader.origin, ": zip entry '", printable(entry.name), "'");
-  entry.size = reader.u32(position + 24);
+  uint64_t size = reader.u32(position + 24);
   uint64_t stored = reader.u32(position + 20);
   entry.local = reader.u32(position + 42);
-  uint64_t* fields[3] = {&entry.size, &stored, &entry.local};
+  uint64_t* fields[3] = {&size, &stored, &entry.local};
   const uint64_t extra = position + kCentralSize + name_size;
   read_extra64(reader, extra, extra + extra_size, fields);
   require((reader.u16(position + 8) & 1) == 0, where, " is encrypted");
-  const uint64_t method = reader.u16(position + 10);
+  entry.compressed = reader.u16(position + 10) != 0;
   require(
-      method == 0 && stored == entry.size, where, " is compressed (method ", method, ", ", stored,
-      " bytes for ", entry.size,
-      "): torch.save stores entries uncompressed; save the file again "
-      "with torch.save instead of packing it with another tool");
+      entry.compressed || stored == size, where, " is stored in ", stored, " bytes but ", size,
+      " bytes long");
+  entry.size = stored;
   entry.begin = find_bytes(reader, entry, where);
   require(
       entry.begin <= directory.begin && entry.size <= directory.begin - entry.begin, where, " (",
@@ -226,7 +226,8 @@ std::vector<ZipEntry> read_zip(std::span<const std::byte> file, const std::strin
   check_overlap(located, origin);
   std::vector<ZipEntry> entries;
   for (const Located& entry : located) {
-    entries.push_back({std::string(entry.name), file.subspan(entry.begin, entry.size)});
+    entries.push_back(
+        {std::string(entry.name), file.subspan(entry.begin, entry.size), entry.compressed});
   }
   std::sort(entries.begin(), entries.end(), [](const ZipEntry& left, const ZipEntry& right) {
     return left.name < right.name;
@@ -237,6 +238,15 @@ std::vector<ZipEntry> read_zip(std::span<const std::byte> file, const std::strin
         printable(entries[i].name), "' appears twice");
   }
   return entries;
+}
+
+void require_stored(const std::vector<ZipEntry>& entries, const std::string& origin) {
+  for (const ZipEntry& entry : entries) {
+    require(
+        !entry.compressed, origin, ": zip entry '", printable(entry.name),
+        "' is compressed: torch.save stores entries as they are; save the file again with "
+        "torch.save instead of packing it with another tool");
+  }
 }
 
 }  // namespace theseus::checkpoint
