@@ -92,6 +92,16 @@ TEST(Write, StridedGradientAndNegatedTensors) {
   EXPECT_TRUE(at::equal(file.tensor("expanded"), at::ones({3})));
 }
 
+TEST(Write, TensorsOnADevice) {
+  if (!at::hasCUDA()) {
+    GTEST_SKIP() << "no CUDA device";
+  }
+  const ScratchDir dir;
+  const auto values = at::arange(6.0F).reshape({2, 3});
+  write_safetensors(dir / "x.safetensors", {{"t", values.to(at::kCUDA).t()}});
+  EXPECT_TRUE(at::equal(Checkpoint::open(dir / "x.safetensors").tensor("t"), values.t()));
+}
+
 TEST(Write, WrongTensorsAreInternalErrorsAndLeaveNothing) {
   const ScratchDir dir;
   const auto fails = [&](const std::vector<Entry>& entries, const Source& source) {
