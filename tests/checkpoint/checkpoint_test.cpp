@@ -1,6 +1,7 @@
 #include "theseus/checkpoint/checkpoint.h"
 
 #include <filesystem>
+#include <unistd.h>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -84,6 +85,17 @@ TEST(Directory, OrderOfNames) {
     dir.file(name, "");
     EXPECT_EQ(find_weights(dir.path()), dir / name);
   }
+}
+
+TEST(Directory, UnreadableIsNamed) {
+  if (::geteuid() == 0) {
+    GTEST_SKIP() << "everything is readable to root";
+  }
+  const ScratchDir dir;
+  dir.file("closed/model.safetensors", "");
+  fs::permissions(dir / "closed", fs::perms::none);
+  expect_parts(open_error(dir / "closed"), "cannot list", "closed");
+  fs::permissions(dir / "closed", fs::perms::owner_all);
 }
 
 // Two shards and their index, as the writer makes them.
