@@ -93,7 +93,7 @@ std::string nearest_names(std::string_view name, const std::vector<TensorInfo>& 
   std::string result;
   ranked.resize(std::min(kShown, ranked.size()));
   for (const auto& [distance, near] : ranked) {
-    result.append(result.empty() ? "" : ", ").append(near);
+    result.append(result.empty() ? "" : ", ").append(printable(near));
   }
   return result;
 }
