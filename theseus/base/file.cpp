@@ -162,12 +162,16 @@ void AtomicFile::append(const void* data, size_t size) {
   }
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
   require<InternalError>(descriptor_ >= 0, path_.string(), " is already committed");
   // The error is read in a statement of its own: arguments of one call are evaluated in any order.
   const bool whole = appended_ >= reserved_ || ::ftruncate(descriptor_, appended_) == 0;
   const bool stored = whole && ::fsync(descriptor_) == 0;
   require(stored, "cannot write ", path_.string(), ": ", last_error());
+}
+
+void AtomicFile::commit() {
+  sync();
   const bool renamed = ::rename(temporary_.c_str(), path_.c_str()) == 0;
   require(renamed, "cannot create ", path_.string(), ": ", last_error());
   ::close(descriptor_);

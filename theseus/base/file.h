@@ -46,6 +46,9 @@ class AtomicFile {
 
   void append(const void* data, size_t size);
   void append(std::string_view text) { append(text.data(), text.size()); }
+  // Waits until the disk has everything: with several files, sync() all before the first commit(),
+  // so that a disk found full this late still leaves none of them.
+  void sync();
   void commit();
 
  private:

@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/text.h"
 
 namespace theseus {
 namespace {
@@ -16,20 +17,9 @@ constexpr size_t kMaxDepth = 64;
 constexpr int64_t kMaxFileBytes = int64_t{64} << 20;
 constexpr size_t kMaxQuoted = 80;
 
-// Text from the file for a message: cut where a UTF-8 character begins, so that it stays printable.
-std::string shortened(std::string text, size_t longest = kMaxQuoted) {
-  if (text.size() > longest) {
-    while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xC0U) == 0x80U) {
-      --longest;
-    }
-    text.resize(longest);
-    text += "...";
-  }
-  return text;
-}
-
 std::string compact(const nlohmann::json& value) {
-  return shortened(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return printable(
+      value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), kMaxQuoted);
 }
 
 std::string described(const nlohmann::json& value) {
@@ -55,7 +45,7 @@ class Strictness {
     } else if (event == Event::key) {
       const auto& key = parsed.get_ref<const std::string&>();
       require(
-          keys_.back().insert(key).second, origin_, ": the name '", shortened(key),
+          keys_.back().insert(key).second, origin_, ": the name '", printable(key),
           "' appears twice");
     }
     return true;
@@ -91,10 +81,7 @@ Json Json::parse(std::string_view text, const std::string& origin) {
     const auto* value = document.get();
     return Json(std::move(document), value, origin, "");
   } catch (const nlohmann::json::exception& error) {
-    // The parser quotes the token it stopped at, however long it is.
-    constexpr size_t kLongestReason = 300;
-    throw InputError(
-        c10::str(origin, ": not valid JSON: ", shortened(error.what(), kLongestReason)));
+    throw InputError(c10::str(origin, ": not valid JSON: ", printable(error.what(), 200)));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,11 +34,19 @@ class Checkpoint {
   // The weights files, in index order, as given or found; never empty.
   const std::vector<std::filesystem::path>& files() const { return files_; }
   int64_t bytes() const;
+  // The files' notes (see TensorFile::note), each beginning with the file's name; mostly empty.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  void add_file(const std::filesystem::path& path);
+  void add_index(const std::filesystem::path& path);
+  void sort();
+
   std::vector<std::filesystem::path> files_;
   std::vector<std::shared_ptr<const TensorFile>> readers_;
+  std::vector<std::string> notes_;
   std::vector<TensorInfo> tensors_;
+  std::vector<size_t> positions_;  // of tensors_[i] in its reader
 };
 
 // The weights file or index of `directory`: the first of `preferred`, then of the names that

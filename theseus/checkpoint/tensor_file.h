@@ -20,7 +20,8 @@ struct TensorInfo {
   std::string dtype;  // safetensors' word: F32, BF16, I64, F8_E4M3, ...
   std::vector<int64_t> shape;
   int64_t bytes = 0;    // of the elements, without sharing
-  std::string storage;  // equal for tensors of one file that share memory; may be empty
+  std::string storage;  // equal for tensors of one file that are the same view of the same
+                        // memory (tied); empty where the format has no sharing
   size_t file = 0;      // index into Checkpoint::files()
 
   int64_t elements() const;
@@ -30,10 +31,14 @@ struct TensorInfo {
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
+  // Sorted by name.
   virtual std::span<const TensorInfo> tensors() const = 0;
   // `index` into tensors(). Read-only; keeps the file mapped while it lives. Throws InputError for
   // a dtype that libtorch cannot compute with, by name.
   virtual at::Tensor tensor(size_t index) const = 0;
+  // What a reader of `inspect` should know about how the tensors were found, such as "read from key
+  // 'state_dict'; other keys: epoch, optimizer"; empty when there is nothing to say.
+  virtual std::string note() const { return {}; }
 };
 
 // A file format: one file in checkpoint/formats/.

@@ -37,7 +37,13 @@ void write_safetensors(
 
 // The shards and index of a checkpoint in `directory` (which must exist): `<stem>.safetensors` when
 // everything fits one shard, else `<stem>-00001-of-0000N.safetensors` and
-// `<stem>.safetensors.index.json`. Nothing appears until everything is written.
+// `<stem>.safetensors.index.json`. Shards are filled in the order of names. Space for all of them
+// is reserved first, and nothing appears until everything is written and synced.
+//
+// What an older run left under the same stem (the single file, shards, index) is replaced as a
+// whole: files that are not part of this checkpoint are removed at the end, because a reader would
+// prefer an older model.safetensors to our index. A crash in between leaves a directory that reads
+// as the older or as the new checkpoint, or is refused for its missing index; never a mix.
 // Returns the names of the files, in order.
 std::vector<std::string> write_checkpoint(
     const std::filesystem::path& directory,

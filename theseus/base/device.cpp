@@ -1,0 +1,42 @@
+#include "theseus/base/device.h"
+
+#include <map>
+
+#include <torch/cuda.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus {
+
+c10::Device parse_device(const std::string& text) {
+  const bool cuda = text == "cuda" || text.starts_with("cuda:");
+  require(cuda || text == "cpu", "unknown device '", text, "'; known: cpu cuda cuda:N");
+  if (!cuda) {
+    return c10::Device(c10::kCPU);
+  }
+  require(
+      torch::cuda::is_available(), "device '", text,
+      "' was asked for, but this libtorch finds no CUDA device; use cpu, or build against a "
+      "libtorch with CUDA on a machine that has one");
+  const auto digits = text.size() > 5 ? text.substr(5) : "0";
+  const bool number =
+      text == "cuda" || (text.size() > 5 && text.size() < 9 &&
+                         digits.find_first_not_of("0123456789") == std::string::npos);
+  require(number, "unknown device '", text, "'; known: cpu cuda cuda:N");
+  const int index = std::stoi(digits);
+  const auto count = torch::cuda::device_count();
+  require(
+      static_cast<size_t>(index) < count, "device '", text, "' was asked for; this machine has ",
+      count, " CUDA devices");
+  return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+}
+
+c10::ScalarType parse_compute_dtype(const std::string& text) {
+  static const std::map<std::string, c10::ScalarType> known = {
+      {"float32", c10::kFloat}, {"bfloat16", c10::kBFloat16}, {"float16", c10::kHalf}};
+  const auto found = known.find(text);
+  require(found != known.end(), "unknown dtype '", text, "'; known: float32 bfloat16 float16");
+  return found->second;
+}
+
+}  // namespace theseus

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+namespace theseus {
+
+// "cpu", "cuda" or "cuda:N". Throws InputError when this libtorch or this machine has no such
+// device: nothing falls back to another one.
+c10::Device parse_device(const std::string& text);
+
+// "float32", "bfloat16" or "float16": what the forward pass computes in. Throws InputError.
+c10::ScalarType parse_compute_dtype(const std::string& text);
+
+}  // namespace theseus

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace theseus {
+
+// Text of unknown origin for a message: bytes that are not printable ASCII become \xNN (a file must
+// not be able to write to the reader's terminal), and what is longer than `longest` is cut.
+std::string printable(std::string_view text, size_t longest = 120);
+
+}  // namespace theseus

@@ -1,0 +1,73 @@
+#include <csignal>
+#include <cstdio>
+#include <unistd.h>
+#include <vector>
+
+#include "theseus/base/error.h"
+#include "theseus/base/file.h"
+#include "theseus/cli/command.h"
+
+namespace theseus::cli {
+namespace {
+
+// Nothing half-written stays behind when the user loses patience.
+void on_interrupt(int signal) {
+  remove_unfinished_files();
+  ::_exit(128 + signal);
+}
+
+int report(const std::exception& error, ExitCode code) {
+  std::fprintf(stderr, "error: %s\n", error.what());
+  if (code == kOurBug) {
+    std::fprintf(
+        stderr,
+        "This is a bug in theseus. Please report it with the command and the output of "
+        "'theseus doctor'.\n");
+  }
+  return code;
+}
+
+int run(const std::function<int()>& action) {
+  try {
+    return with_context({}, action);
+  } catch (const InputError& error) {
+    return report(error, kYourInput);
+  } catch (const NumericError& error) {
+    return report(error, kNoTrustworthyNumber);
+  } catch (const std::exception& error) {
+    return report(error, kOurBug);
+  }
+}
+
+int main(int argc, char** argv) {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message
+
+  CLI::App app("Carries a fine-tune from one transformer to another, without training.", "theseus");
+  app.set_version_flag("--version", "theseus " THESEUS_VERSION);
+  app.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, std::function<int()>>> actions;
+  for (const auto& [name, command] : all_commands()) {
+    auto* words = app.add_subcommand(std::string(name), std::string(command->help));
+    actions.emplace_back(words, command->add(*words));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kYourInput;
+  }
+  for (const auto& [words, action] : actions) {
+    if (words->parsed()) {
+      return run(action);
+    }
+  }
+  return kOurBug;
+}
+
+}  // namespace
+}  // namespace theseus::cli
+
+int main(int argc, char** argv) {
+  return theseus::cli::main(argc, argv);
+}

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "theseus/model/model.h"
+
+namespace theseus::cli {
+
+// The arguments with which every command that runs a model names it.
+struct ModelOptions {
+  std::string path;
+  std::string family;
+  std::string config;
+  std::string adapter;
+  std::string device = "cpu";
+  std::string dtype = "float32";
+
+  void add_path(CLI::App& app);     // MODEL --family --config
+  void add_running(CLI::App& app);  // --adapter --device --dtype
+
+  model::OpenOptions open_options() const;
+  // Opens the model; throws InputError. The adapter is not attached.
+  model::Model open() const;
+};
+
+}  // namespace theseus::cli

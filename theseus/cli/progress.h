@@ -1,0 +1,26 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace theseus::cli {
+
+// "running: 12 of 48 blocks, 3 s left" on a terminal's standard error, once work has lasted a second;
+// nothing when standard error is not a terminal.
+class Progress {
+ public:
+  explicit Progress(std::string unit);
+  ~Progress() { finish(); }
+
+  void show(int64_t done, int64_t all);
+  void finish();  // clears the line
+
+ private:
+  std::string unit_;
+  bool terminal_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace theseus::cli

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "theseus/base/json.h"
+#include "theseus/base/plugin.h"
+#include "theseus/model/declare.h"
+#include "theseus/model/parameter.h"
+#include "theseus/model/pass.h"
+
+namespace theseus::model {
+
+// The computation of one model, in blocks. Holds sizes, never weights.
+class Network {
+ public:
+  virtual ~Network() = default;
+  // Checks the inputs and fills pass.streams.
+  virtual void enter(Pass& pass) const = 0;
+  // Block `i` of all the towers' blocks counted through, in order of the towers.
+  virtual void block(int64_t i, Pass& pass) const = 0;
+  // Fills pass.outputs.
+  virtual void leave(Pass& pass) const = 0;
+};
+
+// How a model writes text by itself; `possible` is false for models that do not.
+struct Generation {
+  bool possible = false;
+  std::string grows;           // the input that new tokens are appended to
+  std::vector<int64_t> end;    // end-of-sequence ids; empty: never ends
+  int64_t pad = 0;             // fills rows that have ended
+  std::vector<int64_t> start;  // decoder start token, when the model begins a sequence of its own
+};
+
+// What a family makes of one config and one checkpoint's headers.
+struct Architecture {
+  std::string variant;  // the config's own word: model_type or architecture
+  std::vector<Tower> towers;
+  std::vector<std::string> inputs;  // names of Batch that it takes
+  std::vector<Parameter> parameters;
+  std::vector<Tie> ties;
+  std::vector<std::string> not_run;
+  Generation generation;
+  std::unique_ptr<const Network> network;
+  // Other spellings of a tensor's name, for checkpoints and adapters; may be null.
+  std::vector<std::string> (*aliases)(const std::string& tensor) = nullptr;
+
+  int64_t blocks() const;
+  // Takes over what the family declared, after the check that nothing else is there.
+  void adopt(Declaration&& declaration);
+};
+
+// A model family: one file in model/families/.
+struct Family {
+  std::string_view config_file;  // "config.json"
+  std::string_view key;  // the field of it that tells the family; empty: the file's name does
+  std::vector<std::string_view>
+      values;                        // what that field may be; a '*' at the end matches any rest
+  std::vector<std::string> weights;  // weights files tried first
+  Architecture (*open)(const Json& config, const checkpoint::Checkpoint& checkpoint);
+};
+
+// Every family in this build, sorted by name.
+std::span<const Plugin<Family>> all_families();
+
+// Checks of inputs that several families share; all throw InputError and wait for the device.
+// ids [n, t], integers in [0, vocabulary); t at most `positions` unless that is 0.
+at::Tensor checked_ids(
+    const Pass& pass, const std::string& name, int64_t vocabulary, int64_t positions);
+// mask of zeros and ones of that shape, or undefined when not given.
+at::Tensor checked_mask(const Pass& pass, const std::string& name, at::IntArrayRef shape);
+// images [n, 3, size, size], finite.
+at::Tensor checked_images(const Pass& pass, int64_t size);
+
+// The spaces of one block with one attention and one MLP. `q` has heads * head_dim, `k` and `v`
+// key_value_heads * head_dim.
+struct BlockSpaces {
+  BlockSpaces(const Tower& tower, int64_t block);
+  using Side = Declaration::Side;
+  Side attn_in, q, k, v, attn_mix, attn_out, mlp_in, mlp_up, mlp_mid, mlp_out;
+};
+
+// The shapes a vision tower implies.
+inline int64_t tokens_of(const Tower& tower) {
+  return (tower.image / tower.patch) * (tower.image / tower.patch) + 1;
+}
+
+// Checks on configs. All throw InputError with the place.
+// A positive integer that is at most 2^31.
+int64_t size_of(const Json& config, std::string_view key);
+int64_t size_of(const Json& config, std::string_view key, int64_t fallback);
+// `key` must be absent or null, or equal to `only` (as JSON text).
+void refuse_unless(const Json& config, std::string_view key, std::string_view only);
+// Every key outside `known` must be absent, null, false or an empty object: for configs in which
+// every key matters.
+void refuse_others(const Json& config, std::initializer_list<std::string_view> known);
+// A size, or two equal ones as [height, width].
+int64_t square_of(const Json& config, std::string_view key, int64_t fallback);
+// How many classes a Hugging Face config says: id2label, num_labels, or 2.
+int64_t label_count(const Json& config);
+// `whole` must be a multiple of `part`.
+int64_t quotient(const Json& config, int64_t whole, int64_t part, std::string_view what);
+
+}  // namespace theseus::model

@@ -1,0 +1,87 @@
+#include "theseus/model/generate.h"
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::model {
+namespace {
+
+at::Tensor ended(const at::Tensor& tokens, const std::vector<int64_t>& end) {
+  auto hit = at::zeros_like(tokens, at::kBool);
+  for (const auto id : end) {
+    hit = hit.logical_or(tokens.eq(id));
+  }
+  return hit;
+}
+
+// Where each token stands in its row, not counting the padding before it.
+at::Tensor positions_of(const at::Tensor& mask) {
+  return (mask.to(at::kLong).cumsum(-1) - 1).clamp_min(0);
+}
+
+at::Tensor first_tokens(const Generation& generation, const Pass& pass) {
+  if (generation.start.empty()) {
+    const auto prompt = pass.find_input(generation.grows);
+    require(prompt.defined(), "input ", generation.grows, " is missing");
+    return prompt.to(at::kLong);
+  }
+  const auto prompt = pass.find_input("input_ids");
+  require(prompt.defined(), "input input_ids is missing");
+  return at::full({prompt.size(0), 1}, generation.start.front(), prompt.options().dtype(at::kLong));
+}
+
+// Makes the next pass one of `tokens` alone, after what the cache holds.
+void feed(Pass& pass, const Generation& generation, const at::Tensor& tokens) {
+  pass.batch[generation.grows] = tokens;
+  const auto mask = pass.find_input("attention_mask");
+  if (generation.start.empty() && mask.defined()) {
+    const auto longer = at::cat({mask, at::ones_like(tokens, mask.options())}, 1);
+    pass.batch["attention_mask"] = longer;
+    pass.batch["position_ids"] = positions_of(longer).narrow(1, longer.size(1) - 1, 1);
+  }
+}
+
+}  // namespace
+
+at::Tensor greedy(Model& model, const Batch& batch, const GreedyOptions& options) {
+  const auto& generation = model.architecture().generation;
+  require(
+      generation.possible, "a ", model.location().family, " model (", model.architecture().variant,
+      ") has no language head to generate with");
+  require(
+      options.new_tokens > 0, "the number of new tokens must be positive, found ",
+      options.new_tokens);
+  return with_context("generating with " + model.location().weights.string(), [&] {
+    Cache cache;
+    auto pass = model.begin(batch);
+    pass.cache = &cache;
+    pass.last_token_only = true;
+    auto sequences = first_tokens(generation, pass);  // [n, t]
+    pass.batch[generation.grows] = sequences;
+    const auto mask = pass.find_input("attention_mask");
+    if (generation.start.empty() && mask.defined()) {
+      require(
+          mask.sizes() == sequences.sizes(), "input attention_mask has shape ", mask.sizes(),
+          "; input_ids has ", sequences.sizes());
+      pass.batch["position_ids"] = positions_of(mask);
+    }
+    auto done = at::zeros({sequences.size(0), 1}, sequences.options().dtype(at::kBool));
+    for (int64_t i = 0; i < options.new_tokens; ++i) {
+      model.run(pass);
+      auto next = pass.outputs.at("logits").select(1, -1).argmax(-1, /*keepdim=*/true);  // [n, 1]
+      next = next.masked_fill(done, generation.pad);
+      sequences = at::cat({sequences, next}, 1);
+      if (!options.ignore_end) {
+        done = done.logical_or(ended(next, generation.end));
+        if (done.all().item<bool>()) {
+          break;
+        }
+      }
+      feed(pass, generation, next);
+    }
+    return sequences;
+  });
+}
+
+}  // namespace theseus::model

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+#include "theseus/model/model.h"
+
+namespace theseus::model {
+
+struct GreedyOptions {
+  int64_t new_tokens = 0;
+  bool ignore_end = false;  // go on after the end-of-sequence token
+};
+
+// The most likely next token, again and again, up to `new_tokens` times. Returns the whole sequences,
+// int64 [n, t]: prompt and new tokens, or for an encoder-decoder the start token and new tokens. Rows
+// that ended are filled with the pad token; generation stops when all have. Each token costs one
+// token's work: keys and values of earlier ones are kept. Throws InputError for a model without a
+// language head.
+at::Tensor greedy(Model& model, const Batch& batch, const GreedyOptions& options);
+
+}  // namespace theseus::model

@@ -1,0 +1,157 @@
+#include "theseus/model/layers.h"
+
+#include <limits>
+#include <map>
+
+#include <ATen/ATen.h>
+#include <torch/version.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::model {
+namespace {
+
+at::Tensor gelu(const at::Tensor& x) {
+  return at::gelu(x);
+}
+at::Tensor gelu_tanh(const at::Tensor& x) {
+  return at::gelu(x, "tanh");
+}
+at::Tensor quick_gelu(const at::Tensor& x) {
+  return x * at::sigmoid(x * 1.702);
+}
+at::Tensor relu(const at::Tensor& x) {
+  return at::relu(x);
+}
+at::Tensor silu(const at::Tensor& x) {
+  return at::silu(x);
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+#if TORCH_VERSION_MAJOR >= 2
+
+// libtorch's fused kernel: never holds the [tq, tk] scores where the device allows it.
+at::Tensor attend_unmasked_rows(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
+  const auto groups = k.size(1);
+  const auto repeats = q.size(1) / groups;
+  const auto repeated = [&](const at::Tensor& x) {
+    return repeats == 1 ? x : x.repeat_interleave(repeats, 1);
+  };
+  std::optional<at::Tensor> mask;
+  if (attention.bias.defined()) {
+    const auto bias = attention.bias.to(q.scalar_type());
+    mask = attention.allowed.defined()
+               ? bias.masked_fill(attention.allowed.logical_not(), -kInfinity)
+               : bias;
+  } else if (attention.allowed.defined()) {
+    mask = attention.allowed;
+  }
+  return at::scaled_dot_product_attention(
+      q, repeated(k), repeated(v), mask, 0.0, false, attention.scale);
+}
+
+#else
+
+// k and v are not repeated for grouped queries: the h / g queries of a group stand below each other.
+at::Tensor attend_unmasked_rows(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
+  const auto n = q.size(0), h = q.size(1), tq = q.size(2), e = q.size(3);
+  const auto g = k.size(1), tk = k.size(2);
+  const auto grouped = (q * attention.scale).reshape({n * g, h / g * tq, e});
+  const auto keys = k.reshape({n * g, tk, e}).transpose(1, 2);
+  auto scores = at::bmm(grouped, keys).view({n, h, tq, tk});
+  if (attention.bias.defined()) {
+    scores = scores + attention.bias;
+  }
+  if (attention.allowed.defined()) {
+    scores = scores.masked_fill(attention.allowed.logical_not(), -kInfinity);
+  }
+  const auto share = at::softmax(scores, -1).view({n * g, h / g * tq, tk});
+  return at::bmm(share, v.reshape({n * g, tk, e})).view({n, h, tq, e});
+}
+
+#endif
+
+}  // namespace
+
+Activation activation(const std::string& name, const std::string& where) {
+  static const std::map<std::string, Activation> known = {
+      {"gelu", gelu}, {"gelu_new", gelu_tanh},    {"gelu_pytorch_tanh", gelu_tanh},
+      {"relu", relu}, {"quick_gelu", quick_gelu}, {"silu", silu},
+      {"swish", silu}};
+  const auto found = known.find(name);
+  if (found == known.end()) {
+    std::string words;
+    for (const auto& [word, function] : known) {
+      words.append(" ").append(word);
+    }
+    throw InputError(
+        c10::str(where, ": activation '", name, "' is not implemented; known:", words));
+  }
+  return found->second;
+}
+
+at::Tensor split_heads(const at::Tensor& x, int64_t heads) {
+  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
+}
+
+at::Tensor merge_heads(const at::Tensor& x) {
+  return x.transpose(1, 2).reshape({x.size(0), x.size(2), x.size(1) * x.size(3)});
+}
+
+at::Tensor attend(
+    const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
+  const auto mixed = attend_unmasked_rows(q, k, v, attention);
+  if (!attention.allowed.defined()) {
+    return mixed;
+  }
+  // The softmax of nothing is NaN.
+  return mixed.masked_fill(attention.allowed.any(-1, /*keepdim=*/true).logical_not(), 0);
+}
+
+at::Tensor causal_mask(int64_t tq, int64_t tk, c10::Device device) {
+  const auto options = at::TensorOptions().dtype(at::kBool).device(device);
+  return at::ones({tq, tk}, options).tril(tk - tq).view({1, 1, tq, tk});
+}
+
+at::Tensor key_mask(const at::Tensor& attention_mask) {
+  return attention_mask.defined() ? attention_mask.to(at::kBool).unsqueeze(1).unsqueeze(1)
+                                  : at::Tensor();
+}
+
+at::Tensor both(const at::Tensor& mask, const at::Tensor& other) {
+  if (!mask.defined() || !other.defined()) {
+    return mask.defined() ? mask : other;
+  }
+  return mask.logical_and(other);
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const auto wide = x.to(at::kFloat);
+  const auto scale = at::rsqrt(wide.pow(2).mean(-1, /*keepdim=*/true) + eps);
+  return gain * (wide * scale).to(x.scalar_type());
+}
+
+at::Tensor normalised(const at::Tensor& x) {
+  return x / x.norm(2, -1, /*keepdim=*/true);
+}
+
+at::Tensor rotate(const at::Tensor& x, const at::Tensor& angles) {
+  const auto cos = angles.cos().to(x.scalar_type());
+  const auto sin = angles.sin().to(x.scalar_type());
+  const auto half = x.size(-1) / 2;
+  const auto first = x.narrow(-1, 0, half);
+  const auto second = x.narrow(-1, half, half);
+  return at::cat({first * cos - second * sin, second * cos + first * sin}, -1);
+}
+
+at::Tensor patches(const at::Tensor& images, int64_t patch) {
+  const auto n = images.size(0), c = images.size(1), grid = images.size(2) / patch;
+  return images.reshape({n, c, grid, patch, grid, patch})
+      .permute({0, 2, 4, 1, 3, 5})
+      .reshape({n, grid * grid, c * patch * patch});
+}
+
+}  // namespace theseus::model

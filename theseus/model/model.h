@@ -1,0 +1,72 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "theseus/model/family.h"
+#include "theseus/model/weights.h"
+#include "theseus/update/adapter.h"
+
+namespace theseus::model {
+
+// Where a model's parts were found, before any of them is read.
+struct Location {
+  std::string family;             // name in all_families()
+  std::filesystem::path config;   // config.json, open_clip_config.json
+  std::filesystem::path weights;  // weights file, index, or directory to look in
+};
+
+struct OpenOptions {
+  std::string family;            // empty: told by the files
+  std::filesystem::path config;  // empty: beside the weights
+  Placement placement;
+};
+
+// A directory's family is told by its config files. `path` may also be a weights file with its
+// config beside it or in options.config. Throws InputError when nothing tells (listing what is known)
+// or when two families claim it (then options.family decides).
+Location locate(const std::filesystem::path& path, const OpenOptions& options = {});
+
+// Whether locate() would find a config; false for a bare state dict.
+bool has_config(const std::filesystem::path& path, const OpenOptions& options = {});
+
+// A model on disk, ready to run. Opening reads headers and configs, no weights.
+class Model {
+ public:
+  static Model open(const std::filesystem::path& path, const OpenOptions& options = {});
+
+  const Location& location() const { return location_; }
+  const Architecture& architecture() const { return architecture_; }
+  const checkpoint::Checkpoint& checkpoint() const { return *checkpoint_; }
+
+  // Adds an adapter to every pass from now on. Throws InputError naming modules that this model does
+  // not have or that have another shape. Replaces an earlier adapter.
+  void attach(const update::Adapter& adapter);
+  void detach();
+
+  // Inputs on any device, checked against what the family takes.
+  Outputs forward(const Batch& batch, Taps* taps = nullptr);
+
+  // The same in the caller's hands: begin(), then run() as often as tokens are generated.
+  Pass begin(const Batch& batch, Taps* taps = nullptr);
+  void run(Pass& pass) const;
+  // Keeps at most one block's weights in memory at a time.
+  void set_walk(bool drop_blocks) { drop_blocks_ = drop_blocks; }
+  // Called after each block with how many of how many are done.
+  void on_block(std::function<void(int64_t done, int64_t all)> watch) { watch_ = std::move(watch); }
+
+  // Elements of all parameters, tied ones once.
+  int64_t parameter_count() const;
+
+ private:
+  Location location_;
+  std::shared_ptr<const checkpoint::Checkpoint> checkpoint_;
+  Architecture architecture_;
+  std::unique_ptr<Weights> weights_;
+  bool drop_blocks_ = false;
+  std::function<void(int64_t, int64_t)> watch_;
+};
+
+}  // namespace theseus::model

@@ -1,0 +1,91 @@
+#include "theseus/model/weights.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::model {
+namespace {
+
+// One pass without a temporary: the extremes are NaN or infinite when any element is.
+bool all_finite(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) {
+    return true;
+  }
+  const auto [least, most] = at::aminmax(tensor);
+  return std::isfinite(least.item<double>()) && std::isfinite(most.item<double>());
+}
+
+}  // namespace
+
+Weights::Weights(
+    std::shared_ptr<const checkpoint::Checkpoint> checkpoint,
+    const std::vector<Parameter>& parameters,
+    Placement placement)
+    : checkpoint_(std::move(checkpoint)), placement_(placement) {
+  for (const auto& parameter : parameters) {
+    slots_[parameter.tensor] = {.stored = parameter.stored, .block = parameter.block};
+  }
+}
+
+at::Tensor Weights::placed(const at::Tensor& tensor, const std::string& name) const {
+  require(
+      at::isFloatingType(tensor.scalar_type()), name, " has dtype ", tensor.scalar_type(),
+      "; weights must be floating point");
+  const auto value = tensor.to(placement_.device, placement_.dtype);
+  require(
+      all_finite(value), name, " holds NaN or infinity",
+      tensor.scalar_type() == placement_.dtype ? "" : " after conversion to the compute dtype");
+  return value;
+}
+
+const at::Tensor& Weights::operator[](const std::string& tensor) {
+  const auto found = slots_.find(tensor);
+  require<InternalError>(found != slots_.end(), "tensor ", tensor, " was not declared");
+  Slot& slot = found->second;
+  if (!slot.value.defined()) {
+    slot.value = slot.replacement.defined() ? placed(slot.replacement, tensor)
+                                            : placed(checkpoint_->tensor(slot.stored), slot.stored);
+  }
+  return slot.value;
+}
+
+void Weights::drop_block(int64_t block) {
+  for (auto& [name, slot] : slots_) {
+    if (slot.block == block) {
+      slot.value = at::Tensor();
+    }
+  }
+}
+
+const update::LowRank* Weights::find_low_rank(const std::string& module) const {
+  const auto found = low_rank_.find(module);
+  return found == low_rank_.end() ? nullptr : &found->second;
+}
+
+void Weights::set_low_rank(const std::string& module, const update::LowRank& delta) {
+  low_rank_[module] = {
+      .up = placed(delta.up, module + ".lora_B"),
+      .down = placed(delta.down, module + ".lora_A"),
+      .scale = delta.scale};
+}
+
+void Weights::replace(const std::string& tensor, const at::Tensor& value) {
+  Slot& slot = slots_.at(tensor);
+  slot.replacement = value;
+  slot.value = at::Tensor();
+}
+
+void Weights::detach_adapter() {
+  low_rank_.clear();
+  for (auto& [name, slot] : slots_) {
+    if (slot.replacement.defined()) {
+      slot.replacement = at::Tensor();
+      slot.value = at::Tensor();
+    }
+  }
+}
+
+}  // namespace theseus::model

@@ -1,0 +1,191 @@
+// PEFT's LoRA: y = x W^T + scale (x A^T) B^T, with A = lora_A [r, in], B = lora_B [out, r] and
+// scale = alpha / r, or alpha / sqrt(r) when use_rslora. r and alpha are looked up per module:
+// rank_pattern and alpha_pattern hold regular expressions that match the end of the module path.
+
+#include "theseus/update/adapter.h"
+
+#include <cmath>
+#include <regex>
+#include <set>
+
+#include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
+
+#include "theseus/base/error.h"
+#include "theseus/base/json.h"
+#include "theseus/checkpoint/checkpoint.h"
+
+namespace theseus::update {
+namespace {
+
+constexpr std::string_view kConfigFile = "adapter_config.json";
+constexpr std::string_view kPeftPrefix = "base_model.model.";
+
+// What may be set without changing what the adapter computes on its base model.
+const std::set<std::string, std::less<>> kHarmlessConfigs = {
+    "eva_config", "loftq_config", "runtime_config"};
+const std::set<std::string, std::less<>> kHarmlessInitialisations = {
+    "gaussian", "eva", "orthogonal"};
+
+bool is_set(const Json& config, const std::string& key) {
+  if (!config.has(key)) {
+    return false;
+  }
+  const auto& value = config.raw().at(key);
+  const bool empty = (value.is_structured() || value.is_string()) && value.empty();
+  return !(empty || value == false);
+}
+
+// Names the first thing that makes this more than plain LoRA.
+void refuse_variants(const Json& config) {
+  const auto type = config.text("peft_type");
+  require(
+      type == "LORA", config.where("peft_type"), ": '", type,
+      "' adapters are not supported; LORA is");
+  for (const auto& key : config.keys()) {
+    const bool variant = key.starts_with("use_") && key != "use_rslora";
+    const bool extension =
+        key.ends_with("_config") && !kHarmlessConfigs.contains(key) && key != "megatron_config";
+    require(
+        !((variant || extension) && is_set(config, key)), config.where(key), ": ", config.dump(key),
+        " is not supported; only plain LoRA is");
+  }
+  for (const char* key :
+       {"lora_bias", "layer_replication", "target_parameters", "trainable_token_indices",
+        "alora_invocation_tokens", "megatron_config"}) {
+    require(
+        !is_set(config, key), config.where(key), ": ", config.dump(key),
+        " is not supported; only plain LoRA is");
+  }
+  const auto bias = config.text("bias", "none");
+  require(bias == "none", config.where("bias"), ": '", bias, "' is not supported; 'none' is");
+  if (config.has("init_lora_weights") && config.raw().at("init_lora_weights").is_string()) {
+    const auto init = config.text("init_lora_weights");
+    require(
+        kHarmlessInitialisations.contains(init), config.where("init_lora_weights"), ": '", init,
+        "' changes the base model's weights and is not supported");
+  }
+}
+
+// PEFT's rule: the first pattern that matches the whole path or the end of it after a dot.
+double pattern_value(
+    const Json& config, const char* key, const std::string& module, double fallback) {
+  if (!config.has(key)) {
+    return fallback;
+  }
+  const auto patterns = config.object(key);
+  for (const auto& pattern : patterns.keys()) {
+    const auto whole = c10::str("(.*\\.)?(", pattern, ")$");
+    try {
+      if (std::regex_match(module, std::regex(whole))) {
+        return patterns.number(pattern);
+      }
+    } catch (const std::regex_error& error) {
+      throw InputError(
+          c10::str(patterns.where(pattern), ": not a regular expression: ", error.what()));
+    }
+  }
+  return fallback;
+}
+
+bool take_suffix(std::string& name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) {
+    return false;
+  }
+  name.resize(name.size() - suffix.size());
+  return true;
+}
+
+bool was_saved_whole(const Adapter& adapter, const std::string& name) {
+  for (const auto& module : adapter.modules_to_save) {
+    if (("." + name).find("." + module + ".") != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void add_tensor(Adapter& adapter, const std::string& stored, const at::Tensor& tensor) {
+  require(stored.starts_with(kPeftPrefix), stored, " does not begin with ", kPeftPrefix);
+  std::string name = stored.substr(kPeftPrefix.size());
+  if (take_suffix(name, ".lora_A.weight") || take_suffix(name, ".lora_A.default.weight")) {
+    adapter.low_rank[name].down = tensor;
+  } else if (take_suffix(name, ".lora_B.weight") || take_suffix(name, ".lora_B.default.weight")) {
+    adapter.low_rank[name].up = tensor;
+  } else {
+    const std::string_view saved = ".modules_to_save";
+    const auto at = name.find(saved);
+    if (at != std::string::npos) {
+      name.erase(at, saved.size());
+    }
+    require(
+        was_saved_whole(adapter, name), stored,
+        " is neither lora_A, lora_B nor one of modules_to_save; only plain LoRA is supported");
+    adapter.saved[name] = tensor;
+  }
+}
+
+void check_module(
+    const Json& config, const Adapter& adapter, const std::string& module, LowRank& delta) {
+  require(
+      delta.up.defined() && delta.down.defined(), module, " has lora_",
+      delta.up.defined() ? "B" : "A", " but not lora_", delta.up.defined() ? "A" : "B");
+  require(
+      delta.up.dim() == 2 && delta.down.dim() == 2 && delta.up.size(1) == delta.down.size(0),
+      module, ": lora_B ", delta.up.sizes(), " and lora_A ", delta.down.sizes(),
+      " do not share a rank");
+  const double rank =
+      pattern_value(config, "rank_pattern", module, static_cast<double>(adapter.rank));
+  require(
+      rank == static_cast<double>(delta.down.size(0)), module, " has rank ", delta.down.size(0),
+      "; ", config.where("r"), " and rank_pattern say ", rank);
+  const double alpha = pattern_value(config, "alpha_pattern", module, adapter.alpha);
+  delta.scale = alpha / (adapter.rank_stabilised ? std::sqrt(rank) : rank);
+}
+
+}  // namespace
+
+int64_t Adapter::parameters() const {
+  int64_t count = 0;
+  for (const auto& [module, delta] : low_rank) {
+    count += delta.up.numel() + delta.down.numel();
+  }
+  for (const auto& [name, tensor] : saved) {
+    count += tensor.numel();
+  }
+  return count;
+}
+
+bool is_adapter(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  return std::filesystem::exists(directory / kConfigFile, ignored);
+}
+
+Adapter read_adapter(const std::filesystem::path& directory) {
+  return with_context("reading the adapter " + directory.string(), [&] {
+    const auto config = Json::parse_file(directory / kConfigFile);
+    refuse_variants(config);
+    Adapter adapter{
+        .directory = directory,
+        .base_model = config.text("base_model_name_or_path", ""),
+        .rank = config.integer("r"),
+        .alpha = config.number("lora_alpha"),
+        .rank_stabilised = config.boolean("use_rslora", false),
+        .fan_in_fan_out = config.boolean("fan_in_fan_out", false),
+        .target_modules = config.texts("target_modules"),
+        .modules_to_save = config.texts("modules_to_save")};
+    const auto tensors =
+        checkpoint::Checkpoint::open(directory, {"adapter_model.safetensors", "adapter_model.bin"});
+    adapter.bytes = tensors.bytes();
+    for (const auto& info : tensors.tensors()) {
+      add_tensor(adapter, info.name, tensors.tensor(info.name));
+    }
+    require(!adapter.low_rank.empty(), "the adapter holds no lora_A and lora_B");
+    for (auto& [module, delta] : adapter.low_rank) {
+      check_module(config, adapter, module, delta);
+    }
+    return adapter;
+  });
+}
+
+}  // namespace theseus::update
