@@ -5,7 +5,7 @@ usage: lint.py [FILE ...]     with files, clang-tidy looks only at those
 
 clang-tidy reads all of libtorch's headers for every source, which takes seconds. A source that passed
 is not looked at again until it, a header of ours that it includes, the checks or the tool change:
-build/lint/ remembers.
+build/lint/passed/ remembers.
 """
 import concurrent.futures
 import hashlib
@@ -17,8 +17,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COMPILE_COMMANDS = ROOT / "build" / "release"
-PASSED = ROOT / "build" / "lint"
+COMPILE_COMMANDS = ROOT / "build" / "lint"
+PASSED = COMPILE_COMMANDS / "passed"
 PRELUDE = ROOT / "tools" / "clang_tidy_prelude.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # Places that exist on somebody's machine only.
