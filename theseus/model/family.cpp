@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::model {
 
@@ -82,7 +83,7 @@ at::Tensor checked_images(const Pass& pass, int64_t size) {
           images.size(3) == size && at::isFloatingType(images.scalar_type()),
       "input pixel_values must be floating point [n, 3, ", size, ", ", size, "], found ",
       images.scalar_type(), " ", images.sizes());
-  require(at::isfinite(images).all().item<bool>(), "input pixel_values holds NaN or infinity");
+  require(all_finite(images), "input pixel_values holds NaN or infinity");
   return images;
 }
 

@@ -91,12 +91,16 @@ Batch read_inputs(const checkpoint::Checkpoint& file) {
 
 void RecordingTaps::linear(
     const std::string& module, const at::Tensor& input, const at::Tensor& output) {
-  if (tensors.contains("in/" + module)) {
-    return;
+  pieces_["in/" + module].push_back(input.detach().to(at::kCPU));
+  pieces_["out/" + module].push_back(output.detach().to(at::kCPU));
+}
+
+std::map<std::string, at::Tensor> RecordingTaps::tensors() const {
+  std::map<std::string, at::Tensor> whole;
+  for (const auto& [name, pieces] : pieces_) {
+    whole[name] = at::cat(pieces, 0);
   }
-  // A copy even on the CPU: blocks may update their stream in place later.
-  tensors["in/" + module] = input.detach().to(at::kCPU).clone();
-  tensors["out/" + module] = output.detach().to(at::kCPU).clone();
+  return whole;
 }
 
 double relative_error(const at::Tensor& found, const at::Tensor& expected) {
@@ -130,7 +134,7 @@ std::vector<Comparison> compare_with_golden(
   for (auto& [name, tensor] : model.forward(batch, &taps)) {
     ours[std::string(kExpect) + name] = tensor;
   }
-  ours.merge(taps.tensors);
+  ours.merge(taps.tensors());
 
   std::vector<Comparison> rows;
   for (const auto& info : golden.tensors()) {

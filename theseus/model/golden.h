@@ -16,12 +16,16 @@ namespace theseus::model {
 // its bare name. expect/*, in/* and out/* are left out; anything else throws InputError.
 Batch read_inputs(const checkpoint::Checkpoint& file);
 
-// Keeps what the linear layers saw, as in/MODULE and out/MODULE on the CPU; the first call of each.
+// Keeps what the linear layers saw, on the CPU.
 class RecordingTaps final : public Taps {
  public:
   void linear(
       const std::string& module, const at::Tensor& input, const at::Tensor& output) override;
-  std::map<std::string, at::Tensor> tensors;
+  // in/MODULE and out/MODULE, all sequences together.
+  std::map<std::string, at::Tensor> tensors() const;
+
+ private:
+  std::map<std::string, std::vector<at::Tensor>> pieces_;
 };
 
 // One tensor of a golden file beside ours.

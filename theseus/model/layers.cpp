@@ -1,7 +1,10 @@
 #include "theseus/model/layers.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <torch/version.h>
@@ -54,22 +57,27 @@ at::Tensor attend_unmasked_rows(
 
 #else
 
-// k and v are not repeated for grouped queries: the h / g queries of a group stand below each other.
+// One head at a time: its scores stay in the processor's cache, and its rows are read where the
+// linear layer put them. k and v are not repeated for grouped queries.
 at::Tensor attend_unmasked_rows(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
-  const auto n = q.size(0), h = q.size(1), tq = q.size(2), e = q.size(3);
-  const auto g = k.size(1), tk = k.size(2);
-  const auto grouped = (q * attention.scale).reshape({n * g, h / g * tq, e});
-  const auto keys = k.reshape({n * g, tk, e}).transpose(1, 2);
-  auto scores = at::bmm(grouped, keys).view({n, h, tq, tk});
-  if (attention.bias.defined()) {
-    scores = scores + attention.bias;
+  const auto shared = q.size(1) / k.size(1);
+  const auto of_head = [](const at::Tensor& x, int64_t head) {
+    return x.select(1, x.size(1) == 1 ? 0 : head);
+  };
+  std::vector<at::Tensor> heads;
+  for (int64_t head = 0; head < q.size(1); ++head) {
+    const auto keys = of_head(k, head / shared).transpose(1, 2);
+    auto scores = at::bmm(of_head(q, head), keys).mul_(attention.scale);  // [n, tq, tk]
+    if (attention.bias.defined()) {
+      scores = scores + of_head(attention.bias, head);
+    }
+    if (attention.allowed.defined()) {
+      scores.masked_fill_(of_head(attention.allowed, head).logical_not(), -kInfinity);
+    }
+    heads.push_back(at::bmm(at::softmax(scores, -1), of_head(v, head / shared)));
   }
-  if (attention.allowed.defined()) {
-    scores = scores.masked_fill(attention.allowed.logical_not(), -kInfinity);
-  }
-  const auto share = at::softmax(scores, -1).view({n * g, h / g * tq, tk});
-  return at::bmm(share, v.reshape({n * g, tk, e})).view({n, h, tq, e});
+  return at::stack(heads, 2).transpose(1, 2);  // so that merging heads is free
 }
 
 #endif
@@ -91,6 +99,15 @@ Activation activation(const std::string& name, const std::string& where) {
         c10::str(where, ": activation '", name, "' is not implemented; known:", words));
   }
   return found->second;
+}
+
+bool all_finite(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) {
+    return true;
+  }
+  // The extremes are NaN or infinite when any element is.
+  const auto [least, most] = at::aminmax(tensor);
+  return std::isfinite(least.item<double>()) && std::isfinite(most.item<double>());
 }
 
 at::Tensor split_heads(const at::Tensor& x, int64_t heads) {

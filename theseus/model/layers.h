@@ -15,6 +15,9 @@ using Activation = at::Tensor (*)(const at::Tensor& x);
 // InputError for another name, which lists these.
 Activation activation(const std::string& name, const std::string& where);
 
+// Whether no element is NaN or infinite. One pass without a temporary; waits for the device.
+bool all_finite(const at::Tensor& tensor);
+
 // [n, t, h * e] -> [n, h, t, e], and back.
 at::Tensor split_heads(const at::Tensor& x, int64_t heads);
 at::Tensor merge_heads(const at::Tensor& x);

@@ -61,6 +61,9 @@ class Model {
   int64_t parameter_count() const;
 
  private:
+  int64_t sequences_at_a_time(int64_t block, const Pass& pass) const;
+  void run_block(int64_t block, Pass& pass) const;
+
   Location location_;
   std::shared_ptr<const checkpoint::Checkpoint> checkpoint_;
   Architecture architecture_;

@@ -6,6 +6,28 @@
 
 namespace theseus::model {
 
+Pass Pass::part(int64_t first, int64_t count) const {
+  Pass result(weights_, {}, taps_);
+  for (const auto& [name, stream] : streams) {
+    result.streams[name] = stream.size(0) == 1 ? stream : stream.narrow(0, first, count);
+  }
+  return result;
+}
+
+void Pass::merge(const std::vector<Pass>& parts) {
+  for (const auto& [name, stream] : parts.front().streams) {
+    const auto before = streams.find(name);
+    if (before != streams.end() && before->second.size(0) == 1) {
+      continue;
+    }
+    std::vector<at::Tensor> pieces;
+    for (const auto& part : parts) {
+      pieces.push_back(part.streams.at(name));
+    }
+    streams[name] = at::cat(pieces, 0);
+  }
+}
+
 at::Tensor Pass::find_input(const std::string& name) const {
   const auto found = batch.find(name);
   return found == batch.end() ? at::Tensor() : found->second;

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -15,7 +16,8 @@ using Batch = std::map<std::string, at::Tensor>;
 // Named outputs: logits, image_features, ...
 using Outputs = std::map<std::string, at::Tensor>;
 
-// Sees what enters and leaves every linear layer. `module` is the layer's path in the library the
+// Sees what enters and leaves every linear layer, for all sequences of the batch or, in order, for
+// some of them at a time. `module` is the layer's path in the library the
 // model comes from; Parameter::axes of `module`.weight say which spaces these are.
 class Taps {
  public:
@@ -38,10 +40,16 @@ class Pass {
       : batch(std::move(batch)), weights_(weights), taps_(taps) {}
 
   Batch batch;  // on the device
+  // State between blocks; the first axis of each has one extent per sequence, or is 1.
   std::map<std::string, at::Tensor> streams;
   Outputs outputs;
   Cache* cache = nullptr;        // set: keep keys and values, and the batch is what follows them
   bool last_token_only = false;  // the head sees the last token of each sequence alone
+
+  // A pass of its own through one block for `count` sequences from `first` on; merge() takes over
+  // the streams of such parts of the whole.
+  Pass part(int64_t first, int64_t count) const;
+  void merge(const std::vector<Pass>& parts);
 
   // An input, or an undefined tensor.
   at::Tensor find_input(const std::string& name) const;

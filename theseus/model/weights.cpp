@@ -1,25 +1,11 @@
 #include "theseus/model/weights.h"
 
-#include <cmath>
-
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::model {
-namespace {
-
-// One pass without a temporary: the extremes are NaN or infinite when any element is.
-bool all_finite(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) {
-    return true;
-  }
-  const auto [least, most] = at::aminmax(tensor);
-  return std::isfinite(least.item<double>()) && std::isfinite(most.item<double>());
-}
-
-}  // namespace
-
 Weights::Weights(
     std::shared_ptr<const checkpoint::Checkpoint> checkpoint,
     const std::vector<Parameter>& parameters,

@@ -61,8 +61,9 @@ int run(const Options& options) {
   model.on_block([&](int64_t done, int64_t all) { progress.show(done, all); });
   model::RecordingTaps taps;
   auto tensors = model.forward(batch, options.taps ? &taps : nullptr);
-  const auto tapped = taps.tensors.size();
-  tensors.merge(taps.tensors);
+  auto tapped = taps.tensors();
+  const auto taps_count = tapped.size();
+  tensors.merge(tapped);
   if (options.generate > 0) {
     model.on_block({});
     tensors["greedy"] = model::greedy(
@@ -76,7 +77,7 @@ int run(const Options& options) {
     }
   }
   if (options.taps) {
-    fmt::print("{} tensors in/MODULE and out/MODULE\n", tapped);
+    fmt::print("{} tensors in/MODULE and out/MODULE\n", taps_count);
   }
   fmt::print("written to {}\n", options.out);
   return kDone;
