@@ -27,6 +27,8 @@ def spread(model, seed):
                 tensor.add_(0.2 * noise)
             else:
                 tensor.copy_(noise / tensor[0].numel() ** 0.5)
+                if name.endswith("Attention.q.weight"):  # T5 scales here, not in the scores
+                    tensor.mul_(0.3)
     return model.eval()
 
 
@@ -128,7 +130,7 @@ def t5(name, seed, files, **options):
     inputs = {"input_ids": ids((3, 40), 60, seed), "attention_mask": mask,
               "decoder_input_ids": ids((3, 30), 60, seed + 1)}
     greedy = model.generate(input_ids=inputs["input_ids"], attention_mask=mask, max_new_tokens=15,
-                            do_sample=False)
+                            do_sample=False, use_cache=False)  # its cache takes 2 layers for 3
     record(folder, model, inputs, ["logits", "encoder_last_hidden_state"], greedy=greedy)
 
 
@@ -175,7 +177,7 @@ def vision():
               "model_args": arguments, "pretrained_cfg": {"input_size": [3, 24, 24]}}
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     torch.save({"epoch": 3, "state_dict": {"module." + k: v for k, v in model.state_dict().items()}},
-               folder / "model.pth")
+               folder / "pytorch_model.bin")
     record(folder, model, {"pixel_values": images(24, 31)}, ["features"])
     # gelu, an attention mask, and the end-of-text id that old configs get wrong.
     folder = folder_of("clip_legacy_end")
@@ -239,8 +241,9 @@ def half_precision():
     config = tf.LlamaConfig(**SMALL, num_key_value_heads=2, dtype="bfloat16")
     model = spread(tf.LlamaForCausalLM(config), 60).to(torch.bfloat16)
     model.save_pretrained(folder, max_shard_size="12KB")
-    inputs = {"input_ids": ids((3, 10), 60, 60)}
-    record(folder, model.float(), inputs, ["logits"])
+    # Loaded anew: .float() would keep rotary frequencies that were rounded to bfloat16.
+    model = tf.LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    record(folder, model, {"input_ids": ids((3, 10), 60, 60)}, ["logits"])
 
 
 if __name__ == "__main__":

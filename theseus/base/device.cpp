@@ -26,8 +26,8 @@ c10::Device parse_device(const std::string& text) {
   const int index = std::stoi(digits);
   const auto count = torch::cuda::device_count();
   require(
-      static_cast<size_t>(index) < count, "device '", text, "' was asked for; this machine has ",
-      count, " CUDA devices");
+      static_cast<size_t>(index) < static_cast<size_t>(count), "device '", text,
+      "' was asked for; this machine has ", count, " CUDA devices");
   return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 

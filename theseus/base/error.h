@@ -53,15 +53,12 @@ void require(bool holds, const Parts&... message) {
 // libtorch's stack frames are left out. Only to be called while an exception is being handled.
 [[noreturn]] void throw_translated(std::string_view doing);
 
-// Runs `body`; an Error leaving it gains the line "while <doing>"; anything else
-// is translated, so callers have one hierarchy to catch.
+// Runs `body`; an Error leaving it gains the line "while <doing>" (none when `doing` is empty);
+// anything else is translated, so callers have one hierarchy to catch.
 template <class Body>
 decltype(auto) with_context(std::string_view doing, Body&& body) {
   try {
     return std::forward<Body>(body)();
-  } catch (Error& error) {
-    error.add_context(doing);
-    throw;
   } catch (const std::exception&) {
     throw_translated(doing);
   }

@@ -85,6 +85,7 @@ size_t edit_distance(std::string_view left, std::string_view right) {
 std::string nearest_names(std::string_view name, const std::vector<TensorInfo>& tensors) {
   constexpr size_t kShown = 3;
   std::vector<std::pair<size_t, std::string_view>> ranked;
+  ranked.reserve(tensors.size());
   for (const TensorInfo& tensor : tensors) {
     ranked.emplace_back(edit_distance(name, tensor.name), tensor.name);
   }
@@ -92,7 +93,7 @@ std::string nearest_names(std::string_view name, const std::vector<TensorInfo>& 
   std::string result;
   ranked.resize(std::min(kShown, ranked.size()));
   for (const auto& [distance, near] : ranked) {
-    result.append(result.empty() ? "" : ", ").append(near);
+    result.append(result.empty() ? "" : ", ").append(printable(near));
   }
   return result;
 }

@@ -58,11 +58,11 @@ void check_shard(
   for (const TensorInfo& tensor : held) {
     const auto mapped = index.weight_map.find(tensor.name);
     require(
-        mapped != index.weight_map.end(), file, " holds the tensor '", tensor.name, "', which ",
-        index_name, " does not mention");
+        mapped != index.weight_map.end(), file, " holds the tensor '", printable(tensor.name),
+        "', which ", index_name, " does not mention");
     require(
-        mapped->second == shard, file, " holds the tensor '", tensor.name, "', which ", index_name,
-        " says is in ", mapped->second, ": the name would stand for two tensors");
+        mapped->second == shard, file, " holds the tensor '", printable(tensor.name), "', which ",
+        index_name, " says is in ", mapped->second, ": the name would stand for two tensors");
   }
   for (const auto& name : index.shards.at(shard)) {
     const auto found = std::lower_bound(

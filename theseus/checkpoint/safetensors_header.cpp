@@ -118,6 +118,7 @@ void check_layout(
     size_t file_size,
     const std::string& origin) {
   std::vector<const SafetensorsRecord*> order;
+  order.reserve(tensors.size());
   for (const auto& tensor : tensors) {
     order.push_back(&tensor);
   }

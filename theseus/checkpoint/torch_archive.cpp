@@ -5,6 +5,7 @@
 #include "theseus/checkpoint/torch_archive.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "theseus/base/error.h"
@@ -67,6 +68,7 @@ std::string archive_folder(const std::vector<ZipEntry>& entries, const std::stri
       !result.empty(), origin,
       " is a zip archive, but not one that torch.save writes: none of its ", entries.size(),
       " entries is <archive>/data.pkl");
+  require_stored(entries, origin);
   return result;
 }
 
@@ -90,9 +92,15 @@ class ArchiveReader {
  private:
   using Value = Pickle::Value;
   const ZipEntry* find(std::string_view name) const;
+  bool is_named_tensor(Value key, Value value) const {
+    return pickle_.kind(key) == PickleKind::kText && pickle_.kind(value) == PickleKind::kTensor;
+  }
   bool holds_tensors(Value value) const;
   Value choose_state_dict(std::string& note) const;
-  std::string list_keys(Value dict, bool with_kinds, std::string_view except) const;
+  std::string list_others(Value dict, std::string_view chosen) const;
+  std::string list_skipped(Value dict) const;
+  using Describe = std::function<std::optional<std::string>(Value key, Value value)>;
+  std::string list_keys(Value dict, const Describe& describe) const;
   ArchivedTensor locate(std::string_view name, const PickledTensor& tensor) const;
 
   std::span<const std::byte> file_;
@@ -115,32 +123,48 @@ bool ArchiveReader::holds_tensors(Value value) const {
     return false;
   }
   const auto items = pickle_.items(value);
-  return std::any_of(items.begin(), items.end(), [this](Value item) {
-    return pickle_.kind(item) == PickleKind::kTensor;
-  });
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (is_named_tensor(items[i], items[i + 1])) {
+      return true;
+    }
+  }
+  return false;
 }
 
-// "epoch, optimizer": the keys whose values are not tensors, but `except`.
-std::string ArchiveReader::list_keys(Value dict, bool with_kinds, std::string_view except) const {
+// The keys of `dict`, each with the words that `describe` gives for it; nothing leaves it out.
+std::string ArchiveReader::list_keys(Value dict, const Describe& describe) const {
   constexpr int kLongestList = 20;
   const auto items = pickle_.items(dict);
   std::string result;
   int listed = 0;
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
-    const auto key_kind = pickle_.kind(items[i]);
-    const bool is_text = key_kind == PickleKind::kText;
-    const auto value_kind = pickle_.kind(items[i + 1]);
-    if ((is_text && (pickle_.text(items[i]) == except || value_kind == PickleKind::kTensor))) {
-      continue;
-    }
-    if (++listed > kLongestList) {
+    const auto kind = pickle_.kind(items[i]);
+    const auto key = kind == PickleKind::kText ? printable(pickle_.text(items[i]))
+                                               : c10::str("(", kind_word(kind), ")");
+    const auto words = describe(items[i], items[i + 1]);
+    if (words && ++listed > kLongestList) {
       return result + ", ...";
     }
-    result.append(result.empty() ? "" : ", ");
-    result.append(is_text ? printable(pickle_.text(items[i])) : c10::str(kind_word(key_kind)));
-    result.append(with_kinds ? c10::str(" (", kind_word(value_kind), ")") : "");
+    if (words) {
+      result.append(result.empty() ? "" : ", ").append(key).append(*words);
+    }
   }
   return result;
+}
+
+std::string ArchiveReader::list_others(Value dict, std::string_view chosen) const {
+  return list_keys(dict, [&](Value key, Value) {
+    const bool is_chosen = pickle_.kind(key) == PickleKind::kText && pickle_.text(key) == chosen;
+    return is_chosen ? std::nullopt : std::optional<std::string>("");
+  });
+}
+
+std::string ArchiveReader::list_skipped(Value dict) const {
+  return list_keys(dict, [&](Value key, Value value) {
+    return is_named_tensor(key, value)
+               ? std::nullopt
+               : std::optional(c10::str(" (", kind_word(pickle_.kind(value)), ")"));
+  });
 }
 
 Pickle::Value ArchiveReader::choose_state_dict(std::string& note) const {
@@ -152,14 +176,14 @@ Pickle::Value ArchiveReader::choose_state_dict(std::string& note) const {
     const auto nested = pickle_.find(root, key);
     if (nested && holds_tensors(*nested)) {
       note = c10::str("read from key '", key, "'");
-      const auto others = list_keys(root, false, key);
+      const auto others = list_others(root, key);
       note.append(others.empty() ? "" : "; other keys: " + others);
       return *nested;
     }
   }
   require(
       holds_tensors(root), origin_, " holds no state dict: no tensors at the top or under ",
-      c10::Join(", ", std::span(kStateDictKeys)), "; it has: ", list_keys(root, true, {}));
+      c10::Join(", ", std::span(kStateDictKeys)), "; it has: ", list_skipped(root));
   return root;
 }
 
@@ -229,14 +253,13 @@ TorchArchive ArchiveReader::read() {
   const Value dict = choose_state_dict(result.note);
   const auto items = pickle_.items(dict);
   for (size_t i = 0; i + 1 < items.size(); i += 2) {
-    if (pickle_.kind(items[i]) == PickleKind::kText &&
-        pickle_.kind(items[i + 1]) == PickleKind::kTensor) {
+    if (is_named_tensor(items[i], items[i + 1])) {
       result.tensors.push_back(locate(pickle_.text(items[i]), pickle_.tensor(items[i + 1])));
     }
   }
-  const auto skipped = list_keys(dict, true, {});
+  const auto skipped = list_skipped(dict);
   if (!skipped.empty()) {
-    result.note.append(result.note.empty() ? "" : "; ").append("not tensors: ").append(skipped);
+    result.note.append(result.note.empty() ? "" : "; ").append("not read: ").append(skipped);
   }
   auto& tensors = result.tensors;
   std::sort(tensors.begin(), tensors.end(), [](const auto& left, const auto& right) {

@@ -103,15 +103,18 @@ void Unpickler::run() {
   into_.root_ = stack_.back();
 }
 
+void Unpickler::protocol() {
+  const uint64_t number = unsigned_integer(1);
+  if (number < kLowestProtocol || number > kHighestProtocol) {
+    fail(c10::str("protocol ", number, "; 2 to 5 are read"));
+  }
+}
+
 bool Unpickler::scalar(int opcode) {
   switch (opcode) {
-    case kProtocol: {
-      const uint64_t protocol = unsigned_integer(1);
-      if (protocol < kLowestProtocol || protocol > kHighestProtocol) {
-        fail(c10::str("protocol ", protocol, "; 2 to 5 are read"));
-      }
+    case kProtocol:
+      protocol();
       return true;
-    }
     case 0x95:  // FRAME: only a hint for buffering
       check(unsigned_integer(8) <= bytes_.size() - position_, "a frame is longer than the pickle");
       return true;

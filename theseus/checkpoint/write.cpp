@@ -4,139 +4,21 @@
 #include <map>
 #include <memory>
 #include <regex>
+#include <string_view>
 #include <system_error>
 
 #include <ATen/ATen.h>
-#include <nlohmann/json.hpp>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
-#include "theseus/checkpoint/dtype.h"
-#include "theseus/checkpoint/tensor_view.h"
+#include "theseus/checkpoint/staged_safetensors.h"
 
 namespace theseus::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string where(const Entry& entry) {
-  return c10::str("tensor '", entry.name, "' to be written");
-}
-
-int64_t entry_bytes(const Entry& entry) {
-  const auto elements = checked_elements(entry.shape);
-  require<InternalError>(
-      elements.has_value(), where(entry), ": impossible shape [", c10::Join(", ", entry.shape),
-      "]");
-  return *elements * static_cast<int64_t>(c10::elementSize(entry.dtype));
-}
-
-std::string json_text(const std::string& text, bool ascii) {
-  try {
-    return nlohmann::json(text).dump(-1, ' ', ascii);
-  } catch (const nlohmann::json::exception&) {
-    throw InputError(c10::str("the tensor name '", text, "' is not UTF-8"));
-  }
-}
-
-// What is stored, sorted by name: all entries but the tied ones.
-std::vector<const Entry*> stored_entries(const std::vector<Entry>& entries) {
-  std::map<std::string_view, const Entry*> by_name;
-  for (const Entry& entry : entries) {
-    require<InternalError>(
-        by_name.emplace(entry.name, &entry).second, where(entry), " appears twice");
-    require<InternalError>(
-        entry.name != "__metadata__", where(entry), ": the format keeps this name for itself");
-  }
-  std::vector<const Entry*> stored;
-  for (const auto& [name, entry] : by_name) {
-    if (entry->tied_to.empty()) {
-      stored.push_back(entry);
-      continue;
-    }
-    const auto owner = by_name.find(entry->tied_to);
-    require<InternalError>(
-        owner != by_name.end() && owner->second->tied_to.empty() &&
-            owner->second->shape == entry->shape && owner->second->dtype == entry->dtype,
-        where(*entry), " is tied to '", entry->tied_to,
-        "', which is not a stored entry of the same shape and dtype");
-  }
-  return stored;
-}
-
-size_t dtype_rank(const Entry& entry) {
-  return static_cast<size_t>(
-      find_dtype(dtype_word(entry.dtype, where(entry))) - all_dtypes().data());
-}
-
-// The reference writer's order: widest elements first, so that every tensor is aligned.
-void sort_as_stored(std::vector<const Entry*>& entries) {
-  std::sort(entries.begin(), entries.end(), [](const Entry* left, const Entry* right) {
-    return std::pair(dtype_rank(*right), std::string_view(left->name)) <
-           std::pair(dtype_rank(*left), std::string_view(right->name));
-  });
-}
-
-std::string header(const std::vector<const Entry*>& entries) {
-  std::string json = R"({"__metadata__":{"format":"pt"})";
-  int64_t offset = 0;
-  for (const Entry* entry : entries) {
-    const int64_t end = offset + entry_bytes(*entry);
-    json += c10::str(
-        ",", json_text(entry->name, false), R"(:{"dtype":")", dtype_word(entry->dtype, ""),
-        R"(","shape":[)", c10::Join(",", entry->shape), R"(],"data_offsets":[)", offset, ",", end,
-        "]}");
-    offset = end;
-  }
-  json += "}";
-  json.append((8 - json.size() % 8) % 8, ' ');
-  std::string length(8, '\0');
-  for (size_t i = 0; i < length.size(); ++i) {
-    length[i] = static_cast<char>(json.size() >> (8 * i) & 0xff);
-  }
-  return length + json;
-}
-
-// One safetensors file that exists, reserved, under a temporary name.
-class StagedFile {
- public:
-  StagedFile(const fs::path& path, std::vector<const Entry*> entries)
-      : entries_(std::move(entries)) {
-    sort_as_stored(entries_);
-    header_ = header(entries_);
-    auto size = static_cast<int64_t>(header_.size());
-    for (const Entry* entry : entries_) {
-      size += entry_bytes(*entry);
-    }
-    file_ = std::make_unique<AtomicFile>(path, size);
-  }
-
-  void fill(const Source& source) {
-    file_->append(header_);
-    for (const Entry* entry : entries_) {
-      append(*entry, source(*entry));
-    }
-    file_->sync();
-  }
-  void commit() { file_->commit(); }
-
- private:
-  void append(const Entry& entry, const at::Tensor& given) {
-    require<InternalError>(
-        given.defined() && given.layout() == at::kStrided && !given.is_meta(), where(entry),
-        " has no values: it is undefined, sparse or on the meta device");
-    require<InternalError>(
-        given.sizes() == entry.shape && given.scalar_type() == entry.dtype, where(entry), " is ",
-        given.scalar_type(), " ", given.sizes(), " where ", entry.dtype, " [",
-        c10::Join(", ", entry.shape), "] was announced");
-    const auto values = given.detach().to(at::kCPU).resolve_neg().contiguous();
-    file_->append(values.data_ptr(), values.nbytes());
-  }
-
-  std::vector<const Entry*> entries_;
-  std::string header_;
-  std::unique_ptr<AtomicFile> file_;
-};
+constexpr std::string_view kIndexEnding = ".safetensors.index.json";
 
 std::vector<std::vector<const Entry*>> fill_shards(
     const std::vector<const Entry*>& entries, int64_t shard_bytes) {
@@ -154,12 +36,20 @@ std::vector<std::vector<const Entry*>> fill_shards(
   return shards;
 }
 
-std::string shard_name(const std::string& stem, size_t index, size_t count) {
-  const auto digits = [](size_t number) {
+std::vector<std::string> shard_names(const std::string& stem, size_t count) {
+  if (count == 1) {
+    return {stem + ".safetensors"};
+  }
+  const auto five_digits = [](size_t number) {
     const auto text = std::to_string(number);
     return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;
   };
-  return c10::str(stem, "-", digits(index + 1), "-of-", digits(count), ".safetensors");
+  std::vector<std::string> names;
+  for (size_t i = 1; i <= count; ++i) {
+    names.push_back(
+        c10::str(stem, "-", five_digits(i), "-of-", five_digits(count), ".safetensors"));
+  }
+  return names;
 }
 
 // As transformers writes it: two spaces, ASCII, sorted, a newline at the end.
@@ -171,8 +61,8 @@ std::string index_text(
     for (const Entry* entry : shards[i]) {
       total += entry_bytes(*entry);
       map += c10::str(
-          map.empty() ? "" : ",\n", "    ", json_text(entry->name, true), ": ",
-          json_text(names[i], true));
+          map.empty() ? "" : ",\n", "    ", json_string(entry->name, true), ": ",
+          json_string(names[i], true));
     }
   }
   return c10::str(
@@ -216,11 +106,30 @@ void remove_file(const fs::path& path) {
   require(!error, "cannot remove ", path.string(), ": ", error.message());
 }
 
+std::unique_ptr<AtomicFile> stage_index(const fs::path& path, const std::string& text) {
+  auto file = std::make_unique<AtomicFile>(path, static_cast<int64_t>(text.size()));
+  file->append(text);
+  file->sync();
+  return file;
+}
+
+// Shards of an older run may have the names of ours: its index must not see some of each.
+void remove_index_of_replaced(
+    const fs::path& index, const fs::path& directory, const std::vector<std::string>& shards) {
+  std::error_code error;
+  const bool replaces = std::any_of(shards.begin(), shards.end(), [&](const std::string& name) {
+    return fs::exists(directory / name, error);
+  });
+  if (replaces) {
+    remove_file(index);
+  }
+}
+
 }  // namespace
 
 void write_safetensors(
     const fs::path& path, const std::vector<Entry>& entries, const Source& source) {
-  StagedFile file(path, stored_entries(entries));
+  StagedSafetensors file(path, stored_entries(entries));
   file.fill(source);
   file.commit();
 }
@@ -246,37 +155,25 @@ std::vector<std::string> write_checkpoint(
   std::error_code error;
   require(fs::is_directory(directory, error), directory.string(), " is not a directory");
   const auto shards = fill_shards(stored_entries(entries), shard_bytes);
-  const bool single = shards.size() == 1;
-  std::vector<std::string> names;
-  std::vector<StagedFile> staged;
+  auto names = shard_names(stem, shards.size());
+  std::vector<StagedSafetensors> staged;
   for (size_t i = 0; i < shards.size(); ++i) {
-    names.push_back(single ? stem + ".safetensors" : shard_name(stem, i, shards.size()));
-    staged.emplace_back(directory / names.back(), shards[i]);
+    staged.emplace_back(directory / names[i], shards[i]);
   }
-  for (StagedFile& file : staged) {
+  for (StagedSafetensors& file : staged) {
     file.fill(source);
   }
-  const auto index = directory / (stem + ".safetensors.index.json");
-  std::unique_ptr<AtomicFile> staged_index;
-  if (!single) {
-    const auto text = index_text(shards, names);
-    staged_index = std::make_unique<AtomicFile>(index, static_cast<int64_t>(text.size()));
-    staged_index->append(text);
-    staged_index->sync();
-    // Shards of an older run may have the same names: its index must not see some of each.
-    const bool mixed = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return fs::exists(directory / name, error);
-    });
-    if (mixed) {
-      remove_file(index);
+  if (shards.size() == 1) {
+    staged.front().commit();
+  } else {
+    const auto index_path = directory / (stem + std::string(kIndexEnding));
+    const auto index = stage_index(index_path, index_text(shards, names));
+    remove_index_of_replaced(index_path, directory, names);
+    for (StagedSafetensors& file : staged) {
+      file.commit();
     }
-  }
-  for (StagedFile& file : staged) {
-    file.commit();
-  }
-  if (staged_index) {
-    staged_index->commit();
-    names.push_back(index.filename().string());
+    index->commit();
+    names.push_back(index_path.filename().string());
   }
   for (const auto& file : stale_files(directory, stem, names)) {
     remove_file(file);

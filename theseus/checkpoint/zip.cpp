@@ -6,6 +6,7 @@
 #include "theseus/checkpoint/zip.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -69,6 +70,7 @@ struct Located {
   uint64_t size = 0;
   uint64_t local = 0;  // position of the local header
   uint64_t begin = 0;  // position of the bytes
+  bool compressed = false;
 };
 
 uint64_t find_end(const Reader& reader) {
@@ -117,9 +119,22 @@ Directory read_directory(const Reader& reader) {
   return directory;
 }
 
-// Replaces the saturated ones of size, stored size and position by the zip64 extra field's values,
-// which stand there in this order.
-void read_extra64(const Reader& reader, uint64_t position, uint64_t end, uint64_t* (&fields)[3]) {
+// Size, stored size and position of the local header, in the order of the zip64 extra field.
+using Fields = std::array<uint64_t, 3>;
+
+// Replaces the saturated fields by the values of a zip64 extra field's content.
+void widen(const Reader& reader, uint64_t position, uint64_t size, Fields& fields) {
+  for (uint64_t& field : fields) {
+    if (field == kIn64) {
+      require(size >= 8, reader.origin, ": damaged zip: a zip64 field is too short");
+      field = reader.u64(position);
+      position += 8;
+      size -= 8;
+    }
+  }
+}
+
+void read_extra(const Reader& reader, uint64_t position, uint64_t end, Fields& fields) {
   while (end - position >= 4) {
     const uint64_t id = reader.u16(position);
     const uint64_t size = reader.u16(position + 2);
@@ -127,14 +142,7 @@ void read_extra64(const Reader& reader, uint64_t position, uint64_t end, uint64_
     require(
         size <= end - position, reader.origin, ": damaged zip: an extra field leaves its entry");
     if (id == kExtra64) {
-      uint64_t left = size;
-      for (uint64_t* field : fields) {
-        if (*field == kIn64) {
-          require(left >= 8, reader.origin, ": damaged zip: zip64 field too short");
-          *field = reader.u64(position + size - left);
-          left -= 8;
-        }
-      }
+      widen(reader, position, size, fields);
       return;
     }
     position += size;
@@ -168,19 +176,17 @@ Located read_entry(const Reader& reader, const Directory& directory, uint64_t& p
   Located entry;
   entry.name = reader.text(position + kCentralSize, name_size);
   const auto where = c10::str(reader.origin, ": zip entry '", printable(entry.name), "'");
-  entry.size = reader.u32(position + 24);
-  uint64_t stored = reader.u32(position + 20);
-  entry.local = reader.u32(position + 42);
-  uint64_t* fields[3] = {&entry.size, &stored, &entry.local};
   const uint64_t extra = position + kCentralSize + name_size;
-  read_extra64(reader, extra, extra + extra_size, fields);
+  Fields fields = {reader.u32(position + 24), reader.u32(position + 20), reader.u32(position + 42)};
+  read_extra(reader, extra, extra + extra_size, fields);
+  const auto [size, stored, local] = fields;
+  entry.local = local;
   require((reader.u16(position + 8) & 1) == 0, where, " is encrypted");
-  const uint64_t method = reader.u16(position + 10);
+  entry.compressed = reader.u16(position + 10) != 0;
   require(
-      method == 0 && stored == entry.size, where, " is compressed (method ", method, ", ", stored,
-      " bytes for ", entry.size,
-      "): torch.save stores entries uncompressed; save the file again "
-      "with torch.save instead of packing it with another tool");
+      entry.compressed || stored == size, where, " is stored in ", stored, " bytes but ", size,
+      " bytes long");
+  entry.size = stored;
   entry.begin = find_bytes(reader, entry, where);
   require(
       entry.begin <= directory.begin && entry.size <= directory.begin - entry.begin, where, " (",
@@ -205,13 +211,9 @@ void check_overlap(std::vector<Located>& entries, const std::string& origin) {
 }  // namespace
 
 bool begins_like_zip(std::span<const std::byte> file) {
-  constexpr std::byte kBegin[] = {std::byte{'P'}, std::byte{'K'}};
-  if (file.size() < 4 || !std::equal(std::begin(kBegin), std::end(kBegin), file.begin())) {
-    return false;
-  }
-  const auto third = std::to_integer<int>(file[2]);
-  const auto fourth = std::to_integer<int>(file[3]);
-  return (third == 3 && fourth == 4) || (third == 5 && fourth == 6);
+  const std::string_view begin(
+      reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 4));
+  return begin == "PK\x03\x04" || begin == "PK\x05\x06";
 }
 
 std::vector<ZipEntry> read_zip(std::span<const std::byte> file, const std::string& origin) {
@@ -225,8 +227,10 @@ std::vector<ZipEntry> read_zip(std::span<const std::byte> file, const std::strin
   }
   check_overlap(located, origin);
   std::vector<ZipEntry> entries;
+  entries.reserve(located.size());
   for (const Located& entry : located) {
-    entries.push_back({std::string(entry.name), file.subspan(entry.begin, entry.size)});
+    entries.push_back(
+        {std::string(entry.name), file.subspan(entry.begin, entry.size), entry.compressed});
   }
   std::sort(entries.begin(), entries.end(), [](const ZipEntry& left, const ZipEntry& right) {
     return left.name < right.name;
@@ -237,6 +241,15 @@ std::vector<ZipEntry> read_zip(std::span<const std::byte> file, const std::strin
         printable(entries[i].name), "' appears twice");
   }
   return entries;
+}
+
+void require_stored(const std::vector<ZipEntry>& entries, const std::string& origin) {
+  for (const ZipEntry& entry : entries) {
+    require(
+        !entry.compressed, origin, ": zip entry '", printable(entry.name),
+        "' is compressed: torch.save stores entries as they are; save the file again with "
+        "torch.save instead of packing it with another tool");
+  }
 }
 
 }  // namespace theseus::checkpoint

@@ -4,6 +4,7 @@
 
 #include "theseus/update/adapter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <regex>
 #include <set>
@@ -96,33 +97,36 @@ bool take_suffix(std::string& name, std::string_view suffix) {
   return true;
 }
 
-bool was_saved_whole(const Adapter& adapter, const std::string& name) {
-  for (const auto& module : adapter.modules_to_save) {
-    if (("." + name).find("." + module + ".") != std::string::npos) {
-      return true;
-    }
-  }
-  return false;
+// Whole tensors of an adapter: modules_to_save, and the embedding and head, which PEFT saves too
+// when LoRA sits on them.
+bool is_saved_whole(const Adapter& adapter, const std::string& name) {
+  auto modules = adapter.modules_to_save;
+  modules.insert(modules.end(), {"embed_tokens", "lm_head"});
+  return std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
+    return ("." + name).find("." + module + ".") != std::string::npos;
+  });
 }
 
 void add_tensor(Adapter& adapter, const std::string& stored, const at::Tensor& tensor) {
   require(stored.starts_with(kPeftPrefix), stored, " does not begin with ", kPeftPrefix);
   std::string name = stored.substr(kPeftPrefix.size());
-  if (take_suffix(name, ".lora_A.weight") || take_suffix(name, ".lora_A.default.weight")) {
+  if (take_suffix(name, ".lora_A.weight")) {
     adapter.low_rank[name].down = tensor;
-  } else if (take_suffix(name, ".lora_B.weight") || take_suffix(name, ".lora_B.default.weight")) {
-    adapter.low_rank[name].up = tensor;
-  } else {
-    const std::string_view saved = ".modules_to_save";
-    const auto at = name.find(saved);
-    if (at != std::string::npos) {
-      name.erase(at, saved.size());
-    }
-    require(
-        was_saved_whole(adapter, name), stored,
-        " is neither lora_A, lora_B nor one of modules_to_save; only plain LoRA is supported");
-    adapter.saved[name] = tensor;
+    return;
   }
+  if (take_suffix(name, ".lora_B.weight")) {
+    adapter.low_rank[name].up = tensor;
+    return;
+  }
+  for (const std::string_view wrapper : {".modules_to_save", ".base_layer"}) {
+    if (const auto at = name.find(wrapper); at != std::string::npos) {
+      name.erase(at, wrapper.size());
+    }
+  }
+  require(
+      is_saved_whole(adapter, name), stored,
+      " is neither lora_A, lora_B nor one of modules_to_save; only plain LoRA is supported");
+  adapter.saved[name] = tensor;
 }
 
 void check_module(

@@ -1,3 +1,4 @@
+#include "theseus/base/text.h"
 #include "theseus/checkpoint/safetensors_header.h"
 #include "theseus/checkpoint/tensor_file.h"
 #include "theseus/checkpoint/tensor_view.h"
@@ -24,7 +25,7 @@ class SafetensorsFile : public TensorFile {
 
   at::Tensor tensor(size_t index) const override {
     const TensorInfo& info = tensors_.at(index);
-    const auto where = c10::str(file_->path().string(), ": tensor '", info.name, "'");
+    const auto where = c10::str(file_->path().string(), ": tensor '", printable(info.name), "'");
     return view_mapped(
         file_, {begins_[index], scalar_type(info.dtype, where), info.shape, {}}, where);
   }

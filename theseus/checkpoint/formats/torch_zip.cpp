@@ -1,3 +1,4 @@
+#include "theseus/base/text.h"
 #include "theseus/checkpoint/tensor_file.h"
 #include "theseus/checkpoint/tensor_view.h"
 #include "theseus/checkpoint/torch_archive.h"
@@ -28,7 +29,7 @@ class TorchZipFile : public TensorFile {
   at::Tensor tensor(size_t index) const override {
     const TensorInfo& info = tensors_.at(index);
     const Place& place = places_[index];
-    const auto where = c10::str(file_->path().string(), ": tensor '", info.name, "'");
+    const auto where = c10::str(file_->path().string(), ": tensor '", printable(info.name), "'");
     return view_mapped(
         file_, {place.begin, scalar_type(info.dtype, where), info.shape, place.strides}, where);
   }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include "theseus/base/error.h"
@@ -42,7 +43,7 @@ void check_output(const Options& options) {
 }
 
 int run(const Options& options) {
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   check_output(options);
   auto model = options.model.open();
   const auto batch = model::read_inputs(checkpoint::Checkpoint::open(options.inputs));

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include "theseus/base/error.h"
@@ -27,7 +28,7 @@ void print_row(const model::Comparison& row) {
 }
 
 int run(const Options& options) {
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   auto model = options.model.open();
   const auto golden = checkpoint::Checkpoint::open(options.golden);
   std::optional<update::Adapter> adapter;
