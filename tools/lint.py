@@ -19,7 +19,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMPILE_COMMANDS = ROOT / "build" / "lint"
 PASSED = COMPILE_COMMANDS / "passed"
-PRELUDE = ROOT / "tools" / "clang_tidy_prelude.h"
+# Lets clang read libtorch 1.13 as C++20; g++, which wrote the compile commands, does not need it.
+CLANG_HEADERS = ROOT / "cmake" / "clang"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # Places that exist on somebody's machine only.
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|Users|work|mnt|root|scratch)/\w")
@@ -80,7 +81,7 @@ def closure(path, seen):
 
 
 def key_of(path, version):
-    files = {ROOT / ".clang-tidy", PRELUDE}
+    files = {ROOT / ".clang-tidy", *CLANG_HEADERS.rglob("*.h")}
     closure(path, files)
     digest = hashlib.sha256(version.encode())
     for file in sorted(files):
@@ -93,7 +94,7 @@ def tidy(path, version):
     if mark.exists():
         return []
     status, text = run("clang-tidy", "--quiet", "-p", COMPILE_COMMANDS,
-                       f"--extra-arg-before=-include{PRELUDE}", path)
+                       f"--extra-arg-before=-isystem{CLANG_HEADERS}", path)
     if status != 0:
         lines = [line for line in text.splitlines() if not line.endswith("warnings generated.")]
         return ["\n".join(lines)]

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{
             "record_not_object",
             raw_safetensors(R"({"t":[1]})", ""),
-            {"t: expected an object, found array"}},
+            {"t: expected an object, found a list"}},
         BadCase{
             "no_dtype",
             raw_safetensors(R"({"t":{"shape":[],"data_offsets":[0,4]}})", zeros(4)),
