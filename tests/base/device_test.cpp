@@ -5,12 +5,12 @@
 
 #include "theseus/base/error.h"
 
-#include "tests/support/message_of.h"
+#include "tests/support/expect_error.h"
 
 namespace theseus {
 namespace {
 
-using tests::message_of;
+using tests::error_of;
 
 TEST(ParseDevice, KnowsTheCpu) {
   EXPECT_EQ(parse_device("cpu"), c10::Device(c10::kCPU));
@@ -19,7 +19,7 @@ TEST(ParseDevice, KnowsTheCpu) {
 TEST(ParseDevice, RefusesOtherWords) {
   for (const char* text : {"", "CPU", "cpu:0", "gpu", "cudax", "mps"}) {
     EXPECT_EQ(
-        message_of([&] { parse_device(text); }),
+        error_of([&] { parse_device(text); }),
         std::string("unknown device '") + text + "'; known: cpu cuda cuda:N");
   }
 }
@@ -30,7 +30,7 @@ TEST(ParseDevice, NeverFallsBackToTheCpu) {
     EXPECT_THROW(parse_device("cuda:999"), InputError);
   } else {
     for (const char* text : {"cuda", "cuda:0", "cuda:x"}) {
-      EXPECT_NE(message_of([&] { parse_device(text); }).find("no CUDA device"), std::string::npos)
+      EXPECT_NE(error_of([&] { parse_device(text); }).find("no CUDA device"), std::string::npos)
           << text;
     }
   }
@@ -41,7 +41,7 @@ TEST(ParseComputeDtype, KnowsThree) {
   EXPECT_EQ(parse_compute_dtype("bfloat16"), c10::kBFloat16);
   EXPECT_EQ(parse_compute_dtype("float16"), c10::kHalf);
   EXPECT_EQ(
-      message_of([] { parse_compute_dtype("float64"); }),
+      error_of([] { parse_compute_dtype("float64"); }),
       "unknown dtype 'float64'; known: float32 bfloat16 float16");
 }
 

@@ -14,17 +14,17 @@
 
 #include "theseus/base/error.h"
 
-#include "tests/support/message_of.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch_dir.h"
 
 namespace theseus {
 namespace {
 
 namespace fs = std::filesystem;
-using tests::message_of;
-using tests::read_file;
-using tests::TemporaryDirectory;
-using tests::write_file;
+using tests::error_of;
+using tests::read_bytes;
+using tests::ScratchDir;
+using tests::write_bytes;
 
 std::vector<std::string> names_in(const fs::path& directory) {
   std::vector<std::string> names;
@@ -48,9 +48,9 @@ int status_of_child(const Body& body) {
 }
 
 TEST(MappedFile, ShowsTheBytes) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const std::string text("a\0b\n", 4);
-  write_file(directory / "x", text);
+  write_bytes(directory / "x", text);
   const MappedFile file(directory / "x");
   EXPECT_EQ(file.path(), directory / "x");
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(file.bytes().data()), 4), text);
@@ -58,42 +58,42 @@ TEST(MappedFile, ShowsTheBytes) {
 }
 
 TEST(MappedFile, KeepsTheBytesOfAReplacedFile) {
-  const TemporaryDirectory directory;
-  write_file(directory / "x", "first");
+  const ScratchDir directory;
+  write_bytes(directory / "x", "first");
   const MappedFile file(directory / "x");
   AtomicFile next(directory / "x");
   next.append("second");
   next.commit();
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(file.bytes().data()), 5), "first");
-  EXPECT_EQ(read_file(directory / "x"), "second");
+  EXPECT_EQ(read_bytes(directory / "x"), "second");
 }
 
 TEST(MappedFile, AnEmptyFileHasNoBytes) {
-  const TemporaryDirectory directory;
-  write_file(directory / "x", "");
+  const ScratchDir directory;
+  write_bytes(directory / "x", "");
   EXPECT_TRUE(MappedFile(directory / "x").bytes().empty());
 }
 
 TEST(MappedFile, RefusesWhatIsNoFile) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const auto missing = directory / "none";
   EXPECT_EQ(
-      message_of([&] { MappedFile file(missing); }),
+      error_of([&] { MappedFile file(missing); }),
       "cannot open " + missing.string() + ": No such file or directory");
   EXPECT_EQ(
-      message_of([&] { MappedFile file(directory.path()); }),
+      error_of([&] { MappedFile file(directory.path()); }),
       directory.path().string() + " is a directory, not a file");
   const auto pipe = directory / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(message_of([&] { MappedFile file(pipe); }), pipe.string() + " is not a regular file");
-  EXPECT_EQ(message_of([&] { MappedFile file("/dev/null"); }), "/dev/null is not a regular file");
+  EXPECT_EQ(error_of([&] { MappedFile file(pipe); }), pipe.string() + " is not a regular file");
+  EXPECT_EQ(error_of([&] { MappedFile file("/dev/null"); }), "/dev/null is not a regular file");
   fs::create_symlink(directory / "none", directory / "dangling");
   EXPECT_THROW(MappedFile(directory / "dangling"), InputError);
 }
 
 TEST(MappedFile, WithoutTheRightToRead) {
-  const TemporaryDirectory directory;
-  write_file(directory / "x", "secret");
+  const ScratchDir directory;
+  write_bytes(directory / "x", "secret");
   fs::permissions(directory / "x", fs::perms::none);
   fs::permissions(directory.path(), fs::perms::all);
   const int status = status_of_child([&] {
@@ -101,25 +101,25 @@ TEST(MappedFile, WithoutTheRightToRead) {
     if (::geteuid() == 0 && ::setuid(65534) != 0) {
       return 1;
     }
-    const auto message = message_of([&] { MappedFile file(directory / "x"); });
+    const auto message = error_of([&] { MappedFile file(directory / "x"); });
     return message.ends_with("x: Permission denied") ? 0 : 2;
   });
   EXPECT_EQ(status, 0);
 }
 
 TEST(ReadTextFile, ReadsUpToItsLimit) {
-  const TemporaryDirectory directory;
-  write_file(directory / "x", "12345");
+  const ScratchDir directory;
+  write_bytes(directory / "x", "12345");
   EXPECT_EQ(read_text_file(directory / "x", 5), "12345");
   EXPECT_EQ(
-      message_of([&] { read_text_file(directory / "x", 4); }),
+      error_of([&] { read_text_file(directory / "x", 4); }),
       (directory / "x").string() + " is 5 bytes; at most 4 are read");
-  write_file(directory / "empty", "");
+  write_bytes(directory / "empty", "");
   EXPECT_EQ(read_text_file(directory / "empty", 0), "");
 }
 
 TEST(AtomicFile, AppearsWhole) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   AtomicFile file(directory / "x");
   file.append("one ");
   file.append("two");
@@ -127,12 +127,12 @@ TEST(AtomicFile, AppearsWhole) {
   EXPECT_FALSE(fs::exists(directory / "x"));
   EXPECT_EQ(names_in(directory.path()).size(), 1U);
   file.commit();
-  EXPECT_EQ(read_file(directory / "x"), "one two");
+  EXPECT_EQ(read_bytes(directory / "x"), "one two");
   EXPECT_EQ(names_in(directory.path()), std::vector<std::string>{"x"});
 }
 
 TEST(AtomicFile, SyncedIsNotYetThere) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   {
     AtomicFile file(directory / "x", 100);
     file.append("half");
@@ -145,12 +145,12 @@ TEST(AtomicFile, SyncedIsNotYetThere) {
   file.sync();
   file.append("two");
   file.commit();
-  EXPECT_EQ(read_file(directory / "x"), "one two");
+  EXPECT_EQ(read_bytes(directory / "x"), "one two");
   EXPECT_THROW(file.sync(), InternalError);
 }
 
 TEST(AtomicFile, HasOrdinaryPermissions) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const mode_t mask = ::umask(0022);
   AtomicFile file(directory / "x");
   file.commit();
@@ -159,50 +159,50 @@ TEST(AtomicFile, HasOrdinaryPermissions) {
 }
 
 TEST(AtomicFile, ReplacesOnlyAtCommit) {
-  const TemporaryDirectory directory;
-  write_file(directory / "x", "first");
+  const ScratchDir directory;
+  write_bytes(directory / "x", "first");
   AtomicFile file(directory / "x");
   file.append("second");
-  EXPECT_EQ(read_file(directory / "x"), "first");
+  EXPECT_EQ(read_bytes(directory / "x"), "first");
   file.commit();
-  EXPECT_EQ(read_file(directory / "x"), "second");
+  EXPECT_EQ(read_bytes(directory / "x"), "second");
 }
 
 TEST(AtomicFile, AbandonedLeavesNothing) {
-  const TemporaryDirectory directory;
-  write_file(directory / "x", "first");
+  const ScratchDir directory;
+  write_bytes(directory / "x", "first");
   { AtomicFile(directory / "x", 1000).append("half"); }
   EXPECT_EQ(names_in(directory.path()), std::vector<std::string>{"x"});
-  EXPECT_EQ(read_file(directory / "x"), "first");
+  EXPECT_EQ(read_bytes(directory / "x"), "first");
 }
 
 TEST(AtomicFile, TwoOnTheWayToOneNameDoNotMix) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   AtomicFile first(directory / "x");
   auto second = std::make_unique<AtomicFile>(directory / "x");
   first.append("first");
   second->append("second one");
   first.commit();
-  EXPECT_EQ(read_file(directory / "x"), "first");
+  EXPECT_EQ(read_bytes(directory / "x"), "first");
   second.reset();
-  EXPECT_EQ(read_file(directory / "x"), "first");
+  EXPECT_EQ(read_bytes(directory / "x"), "first");
   EXPECT_EQ(names_in(directory.path()), std::vector<std::string>{"x"});
 }
 
 TEST(AtomicFile, EndsWhereTheLastAppendDid) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   AtomicFile shorter(directory / "shorter", 4096);
   shorter.append("abc");
   shorter.commit();
-  EXPECT_EQ(read_file(directory / "shorter"), "abc");
+  EXPECT_EQ(read_bytes(directory / "shorter"), "abc");
   AtomicFile longer(directory / "longer", 2);
   longer.append("abc");
   longer.commit();
-  EXPECT_EQ(read_file(directory / "longer"), "abc");
+  EXPECT_EQ(read_bytes(directory / "longer"), "abc");
 }
 
 TEST(AtomicFile, RelativeNamesWork) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const int status = status_of_child([&] {
     fs::current_path(directory.path());
     AtomicFile file("x");
@@ -211,11 +211,11 @@ TEST(AtomicFile, RelativeNamesWork) {
     return 0;
   });
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(read_file(directory / "x"), "here");
+  EXPECT_EQ(read_bytes(directory / "x"), "here");
 }
 
 TEST(AtomicFile, UseAfterCommitIsOurBug) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   AtomicFile file(directory / "x");
   file.commit();
   EXPECT_THROW(file.append("more"), InternalError);
@@ -223,39 +223,39 @@ TEST(AtomicFile, UseAfterCommitIsOurBug) {
 }
 
 TEST(AtomicFile, SaysAtOnceThatThePlaceIsWrong) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const auto lost = directory / "none" / "x";
   EXPECT_EQ(
-      message_of([&] { AtomicFile file(lost); }),
+      error_of([&] { AtomicFile file(lost); }),
       "cannot write " + lost.string() + ": No such file or directory");
   const auto& self = directory.path();
   EXPECT_EQ(
-      message_of([&] { AtomicFile file(self); }),
+      error_of([&] { AtomicFile file(self); }),
       "cannot write " + self.string() + ": it is a directory");
   EXPECT_THROW(AtomicFile(self / ""), InputError);
   EXPECT_TRUE(names_in(self).empty());
 }
 
 TEST(AtomicFile, ADirectoryThatTookTheNameMeanwhile) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const auto path = directory / "x";
   {
     AtomicFile file(path);
     fs::create_directory(path);
     EXPECT_EQ(
-        message_of([&] { file.commit(); }), "cannot create " + path.string() + ": Is a directory");
+        error_of([&] { file.commit(); }), "cannot create " + path.string() + ": Is a directory");
   }
   EXPECT_EQ(names_in(directory.path()), std::vector<std::string>{"x"});
 }
 
 TEST(AtomicFile, WithoutTheRightToWrite) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   fs::permissions(directory.path(), fs::perms::owner_read | fs::perms::owner_exec);
   const int status = status_of_child([&] {
     if (::geteuid() == 0 && ::setuid(65534) != 0) {
       return 1;
     }
-    const auto message = message_of([&] { AtomicFile file(directory / "x"); });
+    const auto message = error_of([&] { AtomicFile file(directory / "x"); });
     return message.ends_with("x: Permission denied") ? 0 : 2;
   });
   fs::permissions(directory.path(), fs::perms::owner_all);
@@ -270,12 +270,12 @@ int limit_file_size(rlim_t bytes) {
 }
 
 TEST(AtomicFile, AFullDiskWhileWriting) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const int status = status_of_child([&] {
     if (limit_file_size(1000) != 0) {
       return 1;
     }
-    const auto message = message_of([&] {
+    const auto message = error_of([&] {
       AtomicFile file(directory / "x");
       file.append(std::string(600, 'x'));
       file.append(std::string(600, 'x'));
@@ -287,12 +287,12 @@ TEST(AtomicFile, AFullDiskWhileWriting) {
 }
 
 TEST(AtomicFile, AFullDiskShowsBeforeTheWork) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const int status = status_of_child([&] {
     if (limit_file_size(1000) != 0) {
       return 1;
     }
-    const auto message = message_of([&] { AtomicFile file(directory / "x", 5000); });
+    const auto message = error_of([&] { AtomicFile file(directory / "x", 5000); });
     return message.ends_with("x (5000 bytes): File too large") ? 0 : 2;
   });
   EXPECT_EQ(status, 0);
@@ -300,14 +300,14 @@ TEST(AtomicFile, AFullDiskShowsBeforeTheWork) {
 }
 
 TEST(AtomicFile, MoreBytesThanAnyDiskHas) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const int64_t exabytes = int64_t{4} << 60;
   EXPECT_THROW(AtomicFile(directory / "x", exabytes), InputError);
   EXPECT_TRUE(names_in(directory.path()).empty());
 }
 
 TEST(RemoveUnfinishedFiles, LeavesOnlyWhatWasCommitted) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   const int status = status_of_child([&] {
     std::signal(SIGINT, [](int) {
       remove_unfinished_files();
@@ -327,7 +327,7 @@ TEST(RemoveUnfinishedFiles, LeavesOnlyWhatWasCommitted) {
 }
 
 TEST(RemoveUnfinishedFiles, ForgetsFilesThatAreGone) {
-  const TemporaryDirectory directory;
+  const ScratchDir directory;
   // More files, one after the other, than could ever be open at once.
   for (int i = 0; i < 1100; ++i) {
     AtomicFile file(directory / "x");

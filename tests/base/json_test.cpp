@@ -9,20 +9,20 @@
 
 #include "theseus/base/error.h"
 
-#include "tests/support/message_of.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch_dir.h"
 
 namespace theseus {
 namespace {
 
-using tests::message_of;
+using tests::error_of;
 
 Json parse(const std::string& text) {
   return Json::parse(text, "config.json");
 }
 
 std::string refusal(const std::string& text) {
-  return message_of([&] { parse(text); });
+  return error_of([&] { parse(text); });
 }
 
 std::string nested(size_t levels) {
@@ -64,7 +64,7 @@ TEST(Json, NullCountsAsAbsent) {
     EXPECT_TRUE(json.texts(key).empty());
     EXPECT_EQ(json.dump(key), "null");
     EXPECT_EQ(
-        message_of([&] { json.integer(key); }), std::string("config.json: ") + key + " is missing");
+        error_of([&] { json.integer(key); }), std::string("config.json: ") + key + " is missing");
   }
   EXPECT_EQ(json.keys(), std::vector<std::string>{"width"});
 }
@@ -82,30 +82,29 @@ TEST(Json, MessagesNameFilePathAndWhatWasFound) {
                               "b": 1, "list": [], "half": 0.5})");
   const auto text = json.object("text_config");
   EXPECT_EQ(
-      message_of([&] { text.integer("hidden_size"); }),
+      error_of([&] { text.integer("hidden_size"); }),
       "config.json: text_config.hidden_size: expected an integer, found \"768\"");
   EXPECT_EQ(
-      message_of([&] { text.object("deep").integers("x"); }),
+      error_of([&] { text.object("deep").integers("x"); }),
       "config.json: text_config.deep.x: expected a list of integers, found \"a\"");
   EXPECT_EQ(
-      message_of([&] { json.integer("half"); }),
-      "config.json: half: expected an integer, found 0.5");
-  EXPECT_EQ(message_of([&] { json.object("b"); }), "config.json: b: expected an object, found 1");
+      error_of([&] { json.integer("half"); }), "config.json: half: expected an integer, found 0.5");
+  EXPECT_EQ(error_of([&] { json.object("b"); }), "config.json: b: expected an object, found 1");
   EXPECT_EQ(
-      message_of([&] { json.text("list"); }), "config.json: list: expected a string, found a list");
+      error_of([&] { json.text("list"); }), "config.json: list: expected a string, found a list");
   EXPECT_EQ(
-      message_of([&] { json.boolean("b", false); }),
+      error_of([&] { json.boolean("b", false); }),
       "config.json: b: expected true or false, found 1");
   EXPECT_EQ(
-      message_of([&] { json.number("text_config"); }),
+      error_of([&] { json.number("text_config"); }),
       "config.json: text_config: expected a finite number, found an object");
   EXPECT_EQ(
-      message_of([&] { json.texts("b"); }), "config.json: b: expected a list of strings, found 1");
+      error_of([&] { json.texts("b"); }), "config.json: b: expected a list of strings, found 1");
   EXPECT_EQ(
-      message_of([&] { text.object("deep").texts("x"); }),
+      error_of([&] { text.object("deep").texts("x"); }),
       "config.json: text_config.deep.x: expected a list of strings, found 1");
   EXPECT_EQ(
-      message_of([&] { text.object("missing"); }), "config.json: text_config.missing is missing");
+      error_of([&] { text.object("missing"); }), "config.json: text_config.missing is missing");
 }
 
 TEST(Json, WhereNamesTheValue) {
@@ -134,7 +133,7 @@ TEST(Json, IntegersKeepTheirWholeRangeAndNothingMore) {
   }
   EXPECT_THROW(json.integers("list"), InputError);
   EXPECT_EQ(
-      message_of([&] { json.integer("above"); }),
+      error_of([&] { json.integer("above"); }),
       "config.json: above: expected an integer, found 9223372036854775808");
 }
 
@@ -177,7 +176,7 @@ TEST(Json, MessagesStayShort) {
   EXPECT_LT(refusal("{\"a\": [\"" + huge + "\" 1]}").size(), 500U);
   EXPECT_LT(refusal("{\"" + huge + "\": 1, \"" + huge + "\": 2}").size(), 200U);
   const auto json = parse("{\"a\": \"" + huge + "\"}");
-  EXPECT_LT(message_of([&] { json.integer("a"); }).size(), 200U);
+  EXPECT_LT(error_of([&] { json.integer("a"); }).size(), 200U);
 }
 
 TEST(Json, DumpIsCompactShortAndPrintable) {
@@ -201,26 +200,26 @@ TEST(Json, KeysAreSorted) {
 }
 
 TEST(Json, ReadsAFileAndNamesIt) {
-  const tests::TemporaryDirectory directory;
+  const tests::ScratchDir directory;
   const auto path = directory / "config.json";
-  tests::write_file(path, "\xef\xbb\xbf{\"width\": 3}");  // some editors put a byte order mark
+  tests::write_bytes(path, "\xef\xbb\xbf{\"width\": 3}");  // some editors put a byte order mark
   EXPECT_EQ(Json::parse_file(path).integer("width"), 3);
   EXPECT_EQ(
-      message_of([&] { Json::parse_file(path).integer("depth"); }),
+      error_of([&] { Json::parse_file(path).integer("depth"); }),
       path.string() + ": depth is missing");
   EXPECT_NE(
-      message_of([&] { Json::parse_file(directory / "none.json"); }).find("none.json"),
+      error_of([&] { Json::parse_file(directory / "none.json"); }).find("none.json"),
       std::string::npos);
   EXPECT_THROW(Json::parse_file(directory.path()), InputError);
 }
 
 TEST(Json, RefusesAHugeFileBeforeReadingIt) {
-  const tests::TemporaryDirectory directory;
+  const tests::ScratchDir directory;
   const auto path = directory / "config.json";
-  tests::write_file(path, "{}");
+  tests::write_bytes(path, "{}");
   std::filesystem::resize_file(path, (int64_t{64} << 20) + 1);
   EXPECT_EQ(
-      message_of([&] { Json::parse_file(path); }),
+      error_of([&] { Json::parse_file(path); }),
       path.string() + " is 67108865 bytes; at most 67108864 are read");
 }
 

@@ -23,8 +23,15 @@ ScratchDir::~ScratchDir() {
 std::filesystem::path ScratchDir::file(std::string_view name, std::string_view content) const {
   const auto result = path_ / name;
   std::filesystem::create_directories(result.parent_path());
-  std::ofstream(result, std::ios::binary).write(content.data(), std::ssize(content));
+  write_bytes(result, content);
   return result;
+}
+
+void write_bytes(const std::filesystem::path& path, std::string_view content) {
+  std::ofstream file(path, std::ios::binary);
+  if (!file.write(content.data(), std::ssize(content)).flush()) {
+    throw std::runtime_error("cannot write " + path.string());
+  }
 }
 
 std::string read_bytes(const std::filesystem::path& path) {

@@ -23,6 +23,7 @@ class ScratchDir {
   std::filesystem::path path_;
 };
 
+void write_bytes(const std::filesystem::path& path, std::string_view content);
 std::string read_bytes(const std::filesystem::path& path);
 
 }  // namespace theseus::tests
