@@ -131,6 +131,24 @@ TEST(AtomicFile, AppearsWhole) {
   EXPECT_EQ(names_in(directory.path()), std::vector<std::string>{"x"});
 }
 
+TEST(AtomicFile, SyncedIsNotYetThere) {
+  const ScratchDir directory;
+  {
+    AtomicFile file(directory / "x", 100);
+    file.append("half");
+    file.sync();
+    EXPECT_FALSE(fs::exists(directory / "x"));
+  }
+  EXPECT_TRUE(names_in(directory.path()).empty());
+  AtomicFile file(directory / "x", 100);
+  file.append("one ");
+  file.sync();
+  file.append("two");
+  file.commit();
+  EXPECT_EQ(read_bytes(directory / "x"), "one two");
+  EXPECT_THROW(file.sync(), InternalError);
+}
+
 TEST(AtomicFile, HasOrdinaryPermissions) {
   const ScratchDir directory;
   const mode_t mask = ::umask(0022);

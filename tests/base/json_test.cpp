@@ -179,11 +179,18 @@ TEST(Json, MessagesStayShort) {
   EXPECT_LT(error_of([&] { json.integer("a"); }).size(), 200U);
 }
 
-TEST(Json, DumpIsCompactPrintableAndCut) {
+TEST(Json, DumpIsCompactShortAndPrintable) {
   EXPECT_EQ(parse(R"({"a": {"c": [1, 2], "b": "x"}})").dump("a"), R"({"b":"x","c":[1,2]})");
+  EXPECT_EQ(
+      parse("{\"a\": \"" + std::string(100, 'x') + "\"}").dump("a"),
+      "\"" + std::string(79, 'x') + "...");
   EXPECT_EQ(parse("{\"a\": \"\u00e9\"}").dump("a"), R"("\xc3\xa9")");
-  const auto dumped = parse("{\"a\": \"" + std::string(100, 'x') + "\"}").dump("a");
-  EXPECT_EQ(dumped, "\"" + std::string(79, 'x') + "...");
+}
+
+TEST(Json, NamesInMessagesCannotWriteToTheTerminal) {
+  EXPECT_EQ(
+      refusal(R"({"\u001b[2J": 1, "\u001b[2J": 2})"),
+      R"(config.json: the name '\x1b[2J' appears twice)");
 }
 
 TEST(Json, KeysAreSorted) {
