@@ -1,7 +1,11 @@
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <sched.h>
 #include <unistd.h>
 #include <vector>
+
+#include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -39,6 +43,16 @@ int run(const std::function<int()>& action) {
   }
 }
 
+// libtorch counts physical cores, and on some virtual machines finds one where there are many.
+void use_every_processor() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (std::getenv("OMP_NUM_THREADS") == nullptr &&
+      ::sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+    at::set_num_threads(CPU_COUNT(&allowed));
+  }
+}
+
 int main(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
@@ -59,6 +73,7 @@ int main(int argc, char** argv) {
   }
   for (const auto& [words, action] : actions) {
     if (words->parsed()) {
+      use_every_processor();
       return run(action);
     }
   }

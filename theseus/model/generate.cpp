@@ -31,15 +31,52 @@ at::Tensor first_tokens(const Generation& generation, const Pass& pass) {
   return at::full({prompt.size(0), 1}, generation.start.front(), prompt.options().dtype(at::kLong));
 }
 
-// Makes the next pass one of `tokens` alone, after what the cache holds.
-void feed(Pass& pass, const Generation& generation, const at::Tensor& tokens) {
+// An encoder-decoder's mask is of its encoder, and its decoder needs no positions.
+bool has_prompt_mask(const Pass& pass, const Generation& generation) {
+  return generation.start.empty() && pass.batch.contains("attention_mask");
+}
+
+void feed_prompt(Pass& pass, const Generation& generation, const at::Tensor& tokens) {
   pass.batch[generation.grows] = tokens;
-  const auto mask = pass.find_input("attention_mask");
-  if (generation.start.empty() && mask.defined()) {
-    const auto longer = at::cat({mask, at::ones_like(tokens, mask.options())}, 1);
-    pass.batch["attention_mask"] = longer;
-    pass.batch["position_ids"] = positions_of(longer).narrow(1, longer.size(1) - 1, 1);
+  if (has_prompt_mask(pass, generation)) {
+    const auto mask = checked_mask(pass, "attention_mask", tokens.sizes());
+    pass.batch["position_ids"] = positions_of(mask);
   }
+}
+
+// Makes the next pass one of `tokens` alone, after what the cache holds.
+void feed_next(Pass& pass, const Generation& generation, const at::Tensor& tokens) {
+  pass.batch[generation.grows] = tokens;
+  if (has_prompt_mask(pass, generation)) {
+    auto& mask = pass.batch.at("attention_mask");
+    mask = at::cat({mask, at::ones_like(tokens, mask.options())}, 1);
+    pass.batch["position_ids"] = positions_of(mask).narrow(1, mask.size(1) - 1, 1);
+  }
+}
+
+at::Tensor continued(Model& model, const Batch& batch, const GreedyOptions& options) {
+  const auto& generation = model.architecture().generation;
+  Cache cache;
+  auto pass = model.begin(batch);
+  pass.cache = &cache;
+  pass.last_token_only = true;
+  auto sequences = first_tokens(generation, pass);  // [n, t]
+  feed_prompt(pass, generation, sequences);
+  auto done = at::zeros({sequences.size(0), 1}, sequences.options().dtype(at::kBool));
+  for (int64_t i = 0; i < options.new_tokens; ++i) {
+    model.run(pass);
+    auto next = pass.outputs.at("logits").select(1, -1).argmax(-1, /*keepdim=*/true);  // [n, 1]
+    next = next.masked_fill(done, generation.pad);
+    sequences = at::cat({sequences, next}, 1);
+    if (!options.ignore_end) {
+      done = done.logical_or(ended(next, generation.end));
+    }
+    if (done.all().item<bool>()) {
+      break;
+    }
+    feed_next(pass, generation, next);
+  }
+  return sequences;
 }
 
 }  // namespace
@@ -53,34 +90,7 @@ at::Tensor greedy(Model& model, const Batch& batch, const GreedyOptions& options
       options.new_tokens > 0, "the number of new tokens must be positive, found ",
       options.new_tokens);
   return with_context("generating with " + model.location().weights.string(), [&] {
-    Cache cache;
-    auto pass = model.begin(batch);
-    pass.cache = &cache;
-    pass.last_token_only = true;
-    auto sequences = first_tokens(generation, pass);  // [n, t]
-    pass.batch[generation.grows] = sequences;
-    const auto mask = pass.find_input("attention_mask");
-    if (generation.start.empty() && mask.defined()) {
-      require(
-          mask.sizes() == sequences.sizes(), "input attention_mask has shape ", mask.sizes(),
-          "; input_ids has ", sequences.sizes());
-      pass.batch["position_ids"] = positions_of(mask);
-    }
-    auto done = at::zeros({sequences.size(0), 1}, sequences.options().dtype(at::kBool));
-    for (int64_t i = 0; i < options.new_tokens; ++i) {
-      model.run(pass);
-      auto next = pass.outputs.at("logits").select(1, -1).argmax(-1, /*keepdim=*/true);  // [n, 1]
-      next = next.masked_fill(done, generation.pad);
-      sequences = at::cat({sequences, next}, 1);
-      if (!options.ignore_end) {
-        done = done.logical_or(ended(next, generation.end));
-        if (done.all().item<bool>()) {
-          break;
-        }
-      }
-      feed(pass, generation, next);
-    }
-    return sequences;
+    return continued(model, batch, options);
   });
 }
 
