@@ -138,8 +138,9 @@ class EditedCase {
     text.replace(at, from.size(), to);
     tests::write_bytes(directory_ / "config.json", text);
   }
+  const fs::path& path() const { return directory_.path(); }
   std::string refusal() const {
-    return tests::error_of([&] { Model::open(directory_.path()); });
+    return tests::error_of([&] { Model::open(path()); });
   }
 
  private:
@@ -154,10 +155,6 @@ TEST(Configs, ThatAreNotImplementedAreRefusedByName) {
     std::vector<std::string> parts;
   } kRows[] = {
       {"mistral", "\"silu\"", "\"mish\"", {"config.json: hidden_act", "'mish'", "silu"}},
-      {"mistral",
-       "\"sliding_window\": null",
-       "\"sliding_window\": 16",
-       {"sliding_window", "16", "not implemented"}},
       {"llama3_rope", "\"llama3\"", "\"yarn\"", {"rope_parameters.rope_type", "'yarn'"}},
       {"bert_bare", "\"gelu_new\"", "\"tanh\"", {"hidden_act", "'tanh'"}},
       {"bert_bare", "\"is_decoder\": false", "\"is_decoder\": true", {"is_decoder", "true"}},
@@ -187,6 +184,19 @@ TEST(Configs, ThatAreNotImplementedAreRefusedByName) {
       tests::expect_parts(message, part);
     }
   }
+}
+
+// Within its window sliding attention is full attention; beyond it, it is not implemented.
+TEST(Llama, RefusesInputsLongerThanTheSlidingWindow) {
+  const c10::NoGradGuard no_gradients;
+  const auto inputs = tests::case_inputs("mistral");  // 10 tokens
+  const auto whole = tests::open_case("mistral").forward(inputs).at("logits");
+  const EditedCase wide("mistral", "\"sliding_window\": null", "\"sliding_window\": 10");
+  EXPECT_TRUE(at::equal(Model::open(wide.path()).forward(inputs).at("logits"), whole));
+  const EditedCase narrow("mistral", "\"sliding_window\": null", "\"sliding_window\": 9");
+  auto model = Model::open(narrow.path());
+  const auto message = tests::error_of([&] { model.forward(inputs); });
+  tests::expect_parts(message, "10 tokens", "sliding_window 9", "not implemented");
 }
 
 TEST(Model, NamesTheWeightThatHoldsNan) {

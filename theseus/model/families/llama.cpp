@@ -37,6 +37,7 @@ struct Options {
   double eps = 1e-6;
   Activation act = nullptr;
   bool qk_norm = false;
+  int64_t window = 0;  // see window_of
   enum class Head { kOwn, kTied, kNone } head = Head::kOwn;
   at::Tensor frequencies;  // [e / 2], radians per position
 };
@@ -49,6 +50,10 @@ class Llama final : public Network {
     const auto ids = checked_ids(pass, "input_ids", tower_.vocabulary, 0);
     const auto past = pass.cache == nullptr ? 0 : pass.cache->tokens;
     const auto t = ids.size(1);
+    require(
+        options_.window == 0 || past + t <= options_.window, past + t,
+        " tokens with sliding_window ", options_.window,
+        ": sliding window attention is not implemented beyond the window");
     pass.streams["decoder"] = pass.embedding(options_.prefix + "embed_tokens.weight", ids);
     const auto mask = checked_mask(pass, "attention_mask", {ids.size(0), past + t});
     pass.streams["mask"] = both(causal_mask(t, past + t, pass.device()), key_mask(mask));
@@ -165,18 +170,21 @@ at::Tensor frequencies_of(const Json& config, int64_t head_dim) {
   return llama3_scaled(frequencies, rope);
 }
 
-void refuse_sliding_window(const Json& config, const Variant& variant) {
-  const bool switched = variant.name.starts_with("qwen");
-  const bool used =
-      switched ? config.boolean("use_sliding_window", false) : config.has("sliding_window");
-  require(
-      !used, config.where("sliding_window"), ": ", config.dump("sliding_window"),
-      ": sliding window attention is not implemented");
-  for (const auto& layer : config.texts("layer_types")) {
+// How many tokens a query sees at most; 0: all. Within a window nothing differs from full attention,
+// so only longer inputs are refused.
+int64_t window_of(const Json& config, const Variant& variant) {
+  const auto layers = config.texts("layer_types");
+  for (const auto& layer : layers) {
     require(
-        layer == "full_attention", config.where("layer_types"), ": '", layer,
-        "' is not implemented; known: full_attention");
+        layer == "full_attention" || layer == "sliding_attention", config.where("layer_types"),
+        ": '", layer, "' is not implemented; known: full_attention");
   }
+  const bool sliding = std::find(layers.begin(), layers.end(), "sliding_attention") != layers.end();
+  const bool switched_off =
+      variant.name.starts_with("qwen") && !config.boolean("use_sliding_window", false);
+  return config.has("sliding_window") && (sliding || !switched_off)
+             ? size_of(config, "sliding_window")
+             : 0;
 }
 
 Tower read_tower(const Json& config, const Variant& variant) {
@@ -259,7 +267,6 @@ Generation read_generation(const Json& config) {
 Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) {
   const auto& variant = variant_of(config);
   const auto tower = read_tower(config, variant);
-  refuse_sliding_window(config, variant);
   const bool prefixed =
       Declaration(checkpoint, {.wrappers = {"", "module."}, .anchor = "model.embed_tokens.weight"})
           .has("model.embed_tokens.weight");
@@ -293,6 +300,7 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
                  .eps = config.number("rms_norm_eps", 1e-6),
                  .act = activation(config.text("hidden_act", "silu"), config.where("hidden_act")),
                  .qk_norm = variant.qk_norm,
+                 .window = window_of(config, variant),
                  .head = head,
                  .frequencies = frequencies_of(config, tower.head_dim)});
   return result;
