@@ -47,8 +47,8 @@ def wrong_tests(root):
             yield (f"{path.relative_to(root)}: theseus/{directory}/ does not exist; other tests go to "
                    f"{' '.join(OTHER_TESTS)}")
     for stage in STAGES:
-        if stage in present and not list((root / "tests" / stage).glob("*_test.cpp")):
-            yield f"theseus/{stage}/ has no tests/{stage}/*_test.cpp"
+        if stage in present and not list((root / "tests" / stage).glob("*_test.*")):
+            yield f"theseus/{stage}/ has no tests/{stage}/*_test.cpp or *_test.py"
 
 
 def main():

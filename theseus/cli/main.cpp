@@ -1,5 +1,8 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <string>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
@@ -39,6 +42,24 @@ int run(const std::function<int()>& action) {
   }
 }
 
+// What was printed may still wait in a buffer for a disk that is full.
+int finish_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return code;
+  }
+  const auto reason = std::generic_category().message(errno);
+  return report(InputError("cannot write to standard output: " + reason), kYourInput);
+}
+
+// CLI11 only says that a command is missing.
+void mention_unknown_command(const char* word) {
+  std::fprintf(stderr, "there is no command '%s'; commands:", word);
+  for (const auto& [name, command] : all_commands()) {
+    std::fprintf(stderr, " %s", std::string(name).c_str());
+  }
+  std::fputs("\n", stderr);
+}
+
 int main(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
@@ -55,11 +76,15 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      mention_unknown_command(argv[1]);
+      return kYourInput;
+    }
     return app.exit(error) == 0 ? kDone : kYourInput;
   }
   for (const auto& [words, action] : actions) {
     if (words->parsed()) {
-      return run(action);
+      return finish_output(run(action));
     }
   }
   return kOurBug;

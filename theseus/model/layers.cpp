@@ -149,7 +149,10 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& angles) {
 
 at::Tensor patches(const at::Tensor& images, int64_t patch) {
   const auto n = images.size(0), c = images.size(1), grid = images.size(2) / patch;
-  return images.reshape({n, c, grid, patch, grid, patch})
+  // As a convolution does, what is left at the right and at the bottom is not looked at.
+  return images.narrow(2, 0, grid * patch)
+      .narrow(3, 0, grid * patch)
+      .reshape({n, c, grid, patch, grid, patch})
       .permute({0, 2, 4, 1, 3, 5})
       .reshape({n, grid * grid, c * patch * patch});
 }

@@ -235,6 +235,10 @@ Outputs Model::forward(const Batch& batch, Taps* taps) {
   return with_context("running " + location_.weights.string(), [&] {
     auto pass = begin(batch, taps);
     run(pass);
+    for (const auto& [name, tensor] : pass.outputs) {
+      require<NumericError>(
+          at::isfinite(tensor).all().item<bool>(), "output ", name, " holds NaN or infinity");
+    }
     return std::move(pass.outputs);
   });
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <torch/version.h>
 
 #include "theseus/base/error.h"
 
@@ -13,6 +14,9 @@ namespace {
 bool all_finite(const at::Tensor& tensor) {
   if (tensor.numel() == 0) {
     return true;
+  }
+  if (tensor.scalar_type() == at::kHalf) {  // not every libtorch has this minimum on the CPU
+    return at::isfinite(tensor).all().item<bool>();
   }
   const auto [least, most] = at::aminmax(tensor);
   return std::isfinite(least.item<double>()) && std::isfinite(most.item<double>());
@@ -25,6 +29,11 @@ Weights::Weights(
     const std::vector<Parameter>& parameters,
     Placement placement)
     : checkpoint_(std::move(checkpoint)), placement_(placement) {
+  require(
+      TORCH_VERSION_MAJOR >= 2 || placement.dtype != at::kHalf || !placement.device.is_cpu(),
+      "libtorch ", TORCH_VERSION,
+      " does not compute in float16 on the cpu; use float32, bfloat16, "
+      "or libtorch 2");
   for (const auto& parameter : parameters) {
     slots_[parameter.tensor] = {.stored = parameter.stored, .block = parameter.block};
   }

@@ -60,7 +60,7 @@ std::function<int()> add(CLI::App& app) {
   options->model.add_running(app);
   app.add_option("--tolerance", options->tolerance, "largest relative error to accept")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1.0));
   return [options] { return run(*options); };
 }
 
