@@ -73,9 +73,9 @@ void refuse_variants(const Json& config) {
 // standard library of GNU can match in polynomial time instead. Its compiler recurses into brackets.
 constexpr size_t kMaxPattern = 1000;
 #ifdef __GLIBCXX__
-constexpr auto kSyntax = std::regex::ECMAScript | std::regex::__polynomial;
+constexpr auto kSyntax = std::regex_constants::ECMAScript | std::regex_constants::__polynomial;
 #else
-constexpr auto kSyntax = std::regex::ECMAScript;
+constexpr auto kSyntax = std::regex_constants::ECMAScript;
 #endif
 
 bool matches(const std::string& module, const std::string& pattern, const std::string& where) {
