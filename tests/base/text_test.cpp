@@ -12,5 +12,14 @@ TEST(Printable, EscapesAndCuts) {
   EXPECT_EQ(printable(""), "");
 }
 
+TEST(WithoutControls, KeepsLinesAndLetters) {
+  EXPECT_EQ(
+      without_controls("gr\xc3\xb6\xc3\x9f"
+                       "e\n"),
+      "gr\xc3\xb6\xc3\x9f"
+      "e\n");
+  EXPECT_EQ(without_controls("\x1b[2J\r\x7f"), "\\x1b[2J\\x0d\\x7f");
+}
+
 }  // namespace
 }  // namespace theseus

@@ -49,7 +49,6 @@ class Values(ConfigTest):
     def test_absurd_sizes(self):
         for value in (0, -24, 2**31 + 1, 2**63, 10**40):
             self.refuse("t5_own_head", {"d_model": value}, "d_model")
-        self.refuse("t5_own_head", {"d_model": 2**31}, "model.safetensors", file="config.json")
 
     def test_many_blocks(self):
         for case, key in (("mistral", "num_hidden_layers"), ("t5_own_head", "num_layers"),
@@ -224,11 +223,11 @@ class Adapters(ConfigTest):
         adapter = self.model("adapted_llama_adapter")
         path = adapter / "adapter_model.safetensors"
         tensors = support.read_safetensors(path)
-        name = next(iter(tensors))
+        name = next(name for name in tensors if "lora_A" in name)
         support.write_safetensors(path, tensors | {name: tensors[name].changed(0, float("nan"))})
         inputs = self.golden("adapted_llama")
         self.refused("forward", CASES / "adapted_llama", "--inputs", inputs, "--adapter", adapter,
-                     "--out", "out.safetensors", says=["holds NaN or infinity", "lora_"])
+                     "--out", "out.safetensors", says=["lora_A holds NaN or infinity", adapter])
 
     def test_not_a_directory(self):
         self.refused("verify", CASES / "adapted_llama", "--golden", self.golden("adapted_llama"),

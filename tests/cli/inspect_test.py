@@ -199,7 +199,7 @@ class Program(support.CommandTest):
 
     def test_unknown_command(self):
         self.refused("transprot", says=["there is no command 'transprot'", "forward inspect verify"])
-        self.refused("--nonsense", says="--nonsense")
+        self.refused("--nonsense", says="Run with --help")
         self.refused("inspect", "x", "--nonsense", says="--nonsense")
 
     def test_doctor(self):

@@ -132,6 +132,20 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(listing(self.here), before)
         return done
 
+    def as_nobody(self):
+        """Options of theseus() for a user whom permissions bind, as they do not bind root. Skips the
+        test where such a user cannot run the program."""
+        if os.geteuid() != 0:
+            return {}
+        options = {"user": 65534, "group": 65534, "extra_groups": []}
+        self.here.chmod(0o755)
+        try:
+            subprocess.run([BINARY, "--version"], capture_output=True, timeout=60, check=True,
+                           **options)
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("another user may not run the program")
+        return options
+
     def model(self, case, name="model"):
         """A copy of a case's model, without its golden file."""
         target = self.here / name

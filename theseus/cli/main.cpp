@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 
 namespace theseus::cli {
@@ -20,7 +21,7 @@ void on_interrupt(int signal) {
 }
 
 int report(const std::exception& error, ExitCode code) {
-  std::fprintf(stderr, "error: %s\n", error.what());
+  std::fprintf(stderr, "error: %s\n", without_controls(error.what()).c_str());
   if (code == kOurBug) {
     std::fprintf(
         stderr,

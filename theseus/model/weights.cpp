@@ -55,7 +55,7 @@ const at::Tensor& Weights::operator[](const std::string& tensor) {
   require<InternalError>(found != slots_.end(), "tensor ", tensor, " was not declared");
   Slot& slot = found->second;
   if (!slot.value.defined()) {
-    slot.value = slot.replacement.defined() ? placed(slot.replacement, tensor)
+    slot.value = slot.replacement.defined() ? placed(slot.replacement, "the adapter's " + tensor)
                                             : placed(checkpoint_->tensor(slot.stored), slot.stored);
   }
   return slot.value;

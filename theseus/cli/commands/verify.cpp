@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/model_options.h"
 #include "theseus/model/golden.h"
@@ -24,7 +25,7 @@ struct Options {
 
 void print_row(const model::Comparison& row) {
   const auto error = row.problem.empty() ? fmt::format("{:.2e}", row.error) : row.problem;
-  fmt::print("{:<6} {:<60} {}\n", row.passed ? "ok" : "WRONG", row.name, error);
+  fmt::print("{:<6} {:<60} {}\n", row.passed ? "ok" : "WRONG", without_controls(row.name), error);
 }
 
 int run(const Options& options) {
