@@ -25,5 +25,14 @@ TEST(Printable, CutsWhatIsTooLong) {
   EXPECT_EQ(printable(std::string(1000, 'x')).size(), 123U);
 }
 
+TEST(WithoutControls, KeepsLinesAndLetters) {
+  EXPECT_EQ(
+      without_controls("gr\xc3\xb6\xc3\x9f"
+                       "e\n"),
+      "gr\xc3\xb6\xc3\x9f"
+      "e\n");
+  EXPECT_EQ(without_controls("\x1b[2J\r\x7f"), "\\x1b[2J\\x0d\\x7f");
+}
+
 }  // namespace
 }  // namespace theseus

@@ -47,3 +47,16 @@ SEEDS = {
 }
 for name, (header, size) in SEEDS.items():
     seed("safetensors", name, safetensors(header, size))
+
+# In the order of fuzz_config.cpp's table.
+TARGETS = ["bert_bare/config.json", "adapted_bert/config.json", "clip_legacy_end/config.json",
+           "llama3_rope/config.json", "qwen3_bias/config.json", "open_clip_config.json",
+           "t5_tied_gated_silu/config.json", "t5_own_head/config.json", "timm_headless/config.json",
+           "vit_bare/config.json", "mistral/generation_config.json",
+           "llama_bfloat16/model.safetensors.index.json", "adapted_llama_adapter/adapter_config.json"]
+for number, target in enumerate(TARGETS):
+    folder = HERE.parent / ("golden/cases" if "/" in target else "fixtures/openclip")
+    document = json.loads((folder / target).read_text())
+    text = json.dumps({key: value for key, value in document.items() if value is not None},
+                      separators=(",", ":"))
+    seed("config", target.split("/")[0].removesuffix(".json"), bytes([number]) + text.encode())

@@ -1,5 +1,5 @@
 // Runs a fuzz target without libFuzzer: every file of the given directories, then mutations of
-// them, the same ones in every run.
+// them, the same ones in every run. A target's own mutator is used where it has one.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -11,10 +11,13 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+extern "C" __attribute__((weak)) size_t LLVMFuzzerCustomMutator(
+    uint8_t* data, size_t size, size_t max_size, unsigned int seed);
 
 namespace {
 
 constexpr int kMutations = 5000;
+constexpr size_t kMaxGrowth = 4096;
 
 void run(const std::string& input) {
   // A copy of its own size, so that a checker of memory sees the first byte past the end.
@@ -56,7 +59,29 @@ void mutate(std::string& input, std::mt19937_64& random) {
   }
 }
 
+void mutate_as_target(std::string& input, std::mt19937_64& random) {
+  if (LLVMFuzzerCustomMutator == nullptr) {
+    mutate(input, random);
+    return;
+  }
+  const size_t size = input.size();
+  input.resize(size + kMaxGrowth);
+  input.resize(LLVMFuzzerCustomMutator(
+      reinterpret_cast<uint8_t*>(input.data()), size, input.size(),
+      static_cast<unsigned int>(random())));
+}
+
 }  // namespace
+
+// What libFuzzer offers to a target's own mutator.
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
+  static std::mt19937_64 random(2);
+  std::string input(reinterpret_cast<const char*>(data), size);
+  mutate(input, random);
+  input.resize(std::min(input.size(), max_size));
+  std::copy(input.begin(), input.end(), data);
+  return input.size();
+}
 
 int main(int argc, char** argv) {
   std::vector<std::string> seeds;
@@ -72,7 +97,7 @@ int main(int argc, char** argv) {
   std::mt19937_64 random(1);
   for (int i = 0; i < kMutations; ++i) {
     auto input = seeds[random() % seeds.size()];
-    mutate(input, random);
+    mutate_as_target(input, random);
     run(input);
   }
   std::cout << seeds.size() << " files and " << kMutations << " mutations\n";

@@ -60,7 +60,7 @@ class CheckStages(unittest.TestCase):
     def test_every_stage_has_tests(self):
         status, text = check({"theseus/base/error.h": ""})
         self.assertEqual(status, 1)
-        self.assertIn("theseus/base/ has no tests/base/*_test.cpp", text)
+        self.assertIn("theseus/base/ has no tests/base/*_test.cpp or *_test.py", text)
 
     def test_tests_of_nothing(self):
         status, text = check(TESTED | {

@@ -1,7 +1,7 @@
 #include "theseus/base/error.h"
 
-#include <filesystem>
 #include <new>
+#include <system_error>
 
 namespace theseus {
 namespace {
@@ -41,7 +41,7 @@ void throw_translated(std::string_view doing) {
       throw_with_context<InputError>("out of memory: " + text, doing);
     }
     throw_with_context<InternalError>(text, doing);
-  } catch (const std::filesystem::filesystem_error& error) {
+  } catch (const std::system_error& error) {
     throw_with_context<InputError>(error.what(), doing);
   } catch (const std::exception& error) {
     throw_with_context<InternalError>(error.what(), doing);

@@ -48,8 +48,8 @@ void require(bool holds, const Parts&... message) {
   }
 }
 
-// Rethrows what is being handled as one of ours: out of memory and the file system's refusals are the
-// caller's to mend (InputError), any other libtorch or standard exception is an InternalError.
+// Rethrows what is being handled as one of ours: out of memory and the operating system's refusals are
+// the caller's to mend (InputError), any other libtorch or standard exception is an InternalError.
 // libtorch's stack frames are left out. Only to be called while an exception is being handled.
 [[noreturn]] void throw_translated(std::string_view doing);
 

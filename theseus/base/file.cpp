@@ -123,6 +123,11 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, int64_t size)
   require(
       path.has_filename() && !std::filesystem::is_directory(path, ignored), "cannot write ",
       path.string(), ": it is a directory");
+  // Renaming onto a device or a pipe would put a file in its place.
+  const auto existing = std::filesystem::status(path, ignored);
+  require(
+      !std::filesystem::exists(existing) || std::filesystem::is_regular_file(existing),
+      "cannot write ", path.string(), ": it is not a regular file");
   descriptor_ = create_beside(path, temporary_);
   require(descriptor_ >= 0, "cannot write ", path.string(), ": ", last_error());
   slot_ = remember_unfinished(temporary_.string());

@@ -10,4 +10,8 @@ namespace theseus {
 // not be able to write to the reader's terminal), and what is longer than `longest` is cut.
 std::string printable(std::string_view text, size_t longest = 120);
 
+// Text of several lines on its way to a terminal: control characters other than the end of a line
+// become \xNN, letters of every language stay.
+std::string without_controls(std::string_view text);
+
 }  // namespace theseus

@@ -1,7 +1,10 @@
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <sched.h>
+#include <string>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
@@ -9,6 +12,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 
 namespace theseus::cli {
@@ -21,7 +25,7 @@ void on_interrupt(int signal) {
 }
 
 int report(const std::exception& error, ExitCode code) {
-  std::fprintf(stderr, "error: %s\n", error.what());
+  std::fprintf(stderr, "error: %s\n", without_controls(error.what()).c_str());
   if (code == kOurBug) {
     std::fprintf(
         stderr,
@@ -53,6 +57,24 @@ void use_every_processor() {
   }
 }
 
+// What was printed may still wait in a buffer for a disk that is full.
+int finish_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return code;
+  }
+  const auto reason = std::generic_category().message(errno);
+  return report(InputError("cannot write to standard output: " + reason), kYourInput);
+}
+
+// CLI11 only says that a command is missing.
+void mention_unknown_command(const char* word) {
+  std::fprintf(stderr, "there is no command '%s'; commands:", word);
+  for (const auto& [name, command] : all_commands()) {
+    std::fprintf(stderr, " %s", std::string(name).c_str());
+  }
+  std::fputs("\n", stderr);
+}
+
 int main(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
@@ -69,12 +91,16 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      mention_unknown_command(argv[1]);
+      return kYourInput;
+    }
     return app.exit(error) == 0 ? kDone : kYourInput;
   }
   for (const auto& [words, action] : actions) {
     if (words->parsed()) {
       use_every_processor();
-      return run(action);
+      return finish_output(run(action));
     }
   }
   return kOurBug;

@@ -87,8 +87,11 @@ at::Tensor checked_images(const Pass& pass, int64_t size) {
   return images;
 }
 
+namespace {
+constexpr int64_t kLargest = int64_t{1} << 31;
+}  // namespace
+
 int64_t size_of(const Json& config, std::string_view key) {
-  constexpr int64_t kLargest = int64_t{1} << 31;
   const auto value = config.integer(key);
   require(
       value > 0 && value <= kLargest, config.where(key), ": ", value,
@@ -98,6 +101,14 @@ int64_t size_of(const Json& config, std::string_view key) {
 
 int64_t size_of(const Json& config, std::string_view key, int64_t fallback) {
   return config.has(key) ? size_of(config, key) : fallback;
+}
+
+int64_t scaled_size(int64_t width, const Json& config, std::string_view key, double fallback) {
+  const double size = static_cast<double>(width) * config.number(key, fallback);
+  require(
+      size >= 1 && size <= static_cast<double>(kLargest), config.where(key), ": a width of ", width,
+      " times ", config.dump(key), " is not a size; expected 1 to ", kLargest);
+  return static_cast<int64_t>(size);
 }
 
 void refuse_unless(const Json& config, std::string_view key, std::string_view only) {
@@ -122,10 +133,10 @@ int64_t square_of(const Json& config, std::string_view key, int64_t fallback) {
     require(!config.has(key), config.where(key), ": the list is empty");
     return fallback;
   }
-  constexpr int64_t kLargest = 1 << 20;
+  constexpr int64_t kLargestSide = 1 << 20;
   require(
       sides.size() <= 2 && sides.front() == sides.back() && sides.front() > 0 &&
-          sides.front() <= kLargest,
+          sides.front() <= kLargestSide,
       config.where(key), ": ", config.dump(key), " is not implemented; expected one size");
   return sides.front();
 }
@@ -138,7 +149,8 @@ int64_t label_count(const Json& config) {
 }
 
 int64_t quotient(const Json& config, int64_t whole, int64_t part, std::string_view what) {
-  require(whole % part == 0, config.where(), what, ": ", whole, " is not a multiple of ", part);
+  require(
+      whole % part == 0, config.where(), ": ", what, ": ", whole, " is not a multiple of ", part);
   return whole / part;
 }
 

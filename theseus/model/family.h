@@ -93,6 +93,8 @@ inline int64_t tokens_of(const Tower& tower) {
 // A positive integer that is at most 2^31.
 int64_t size_of(const Json& config, std::string_view key);
 int64_t size_of(const Json& config, std::string_view key, int64_t fallback);
+// `width` times the number at `key`, rounded down.
+int64_t scaled_size(int64_t width, const Json& config, std::string_view key, double fallback);
 // `key` must be absent or null, or equal to `only` (as JSON text).
 void refuse_unless(const Json& config, std::string_view key, std::string_view only);
 // Every key outside `known` must be absent, null, false or an empty object: for configs in which

@@ -52,7 +52,10 @@ Comparison compare(
     double tolerance) {
   Comparison row{.name = name};
   const bool whole = !at::isFloatingType(expected.scalar_type());
-  if (found.sizes() != expected.sizes()) {
+  if (whole && at::isFloatingType(found.scalar_type())) {
+    row.error = kInfinity;
+    row.problem = c10::str(found.scalar_type(), ", expected ", expected.scalar_type());
+  } else if (found.sizes() != expected.sizes()) {
     row.error = kInfinity;
     row.problem = c10::str("shape ", found.sizes(), ", expected ", expected.sizes());
   } else if (whole) {

@@ -105,6 +105,9 @@ bool all_finite(const at::Tensor& tensor) {
   if (tensor.numel() == 0) {
     return true;
   }
+  if (tensor.scalar_type() == at::kHalf) {  // not every libtorch has this minimum on the CPU
+    return at::isfinite(tensor).all().item<bool>();
+  }
   // The extremes are NaN or infinite when any element is.
   const auto [least, most] = at::aminmax(tensor);
   return std::isfinite(least.item<double>()) && std::isfinite(most.item<double>());
@@ -166,7 +169,10 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& angles) {
 
 at::Tensor patches(const at::Tensor& images, int64_t patch) {
   const auto n = images.size(0), c = images.size(1), grid = images.size(2) / patch;
-  return images.reshape({n, c, grid, patch, grid, patch})
+  // As a convolution does, what is left at the right and at the bottom is not looked at.
+  return images.narrow(2, 0, grid * patch)
+      .narrow(3, 0, grid * patch)
+      .reshape({n, c, grid, patch, grid, patch})
       .permute({0, 2, 4, 1, 3, 5})
       .reshape({n, grid * grid, c * patch * patch});
 }

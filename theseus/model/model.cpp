@@ -7,6 +7,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/model/attach.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::model {
 namespace {
@@ -271,6 +272,9 @@ Outputs Model::forward(const Batch& batch, Taps* taps) {
   return with_context("running " + location_.weights.string(), [&] {
     auto pass = begin(batch, taps);
     run(pass);
+    for (const auto& [name, tensor] : pass.outputs) {
+      require<NumericError>(all_finite(tensor), "output ", name, " holds NaN or infinity");
+    }
     return std::move(pass.outputs);
   });
 }

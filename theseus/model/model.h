@@ -46,7 +46,8 @@ class Model {
   void attach(const update::Adapter& adapter);
   void detach();
 
-  // Inputs on any device, checked against what the family takes.
+  // Inputs on any device, checked against what the family takes. Throws NumericError when an output
+  // is not finite.
   Outputs forward(const Batch& batch, Taps* taps = nullptr);
 
   // The same in the caller's hands: begin(), then run() as often as tokens are generated.

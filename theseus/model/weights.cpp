@@ -1,6 +1,7 @@
 #include "theseus/model/weights.h"
 
 #include <ATen/ATen.h>
+#include <torch/version.h>
 
 #include "theseus/base/error.h"
 #include "theseus/model/layers.h"
@@ -11,6 +12,11 @@ Weights::Weights(
     const std::vector<Parameter>& parameters,
     Placement placement)
     : checkpoint_(std::move(checkpoint)), placement_(placement) {
+  require(
+      TORCH_VERSION_MAJOR >= 2 || placement.dtype != at::kHalf || !placement.device.is_cpu(),
+      "libtorch ", TORCH_VERSION,
+      " does not compute in float16 on the cpu; use float32, bfloat16, "
+      "or libtorch 2");
   for (const auto& parameter : parameters) {
     slots_[parameter.tensor] = {.stored = parameter.stored, .block = parameter.block};
   }
@@ -32,7 +38,7 @@ const at::Tensor& Weights::operator[](const std::string& tensor) {
   require<InternalError>(found != slots_.end(), "tensor ", tensor, " was not declared");
   Slot& slot = found->second;
   if (!slot.value.defined()) {
-    slot.value = slot.replacement.defined() ? placed(slot.replacement, tensor)
+    slot.value = slot.replacement.defined() ? placed(slot.replacement, "the adapter's " + tensor)
                                             : placed(checkpoint_->tensor(slot.stored), slot.stored);
   }
   return slot.value;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <regex>
 #include <set>
 
@@ -68,25 +69,47 @@ void refuse_variants(const Json& config) {
   }
 }
 
-// PEFT's rule: the first pattern that matches the whole path or the end of it after a dot.
+// The file may be hostile. Matching by backtracking takes forever for patterns like (a*)*b; the
+// standard library of GNU can match in polynomial time instead. Its compiler recurses into brackets.
+constexpr size_t kMaxPattern = 1000;
+#ifdef __GLIBCXX__
+constexpr auto kSyntax = std::regex_constants::ECMAScript | std::regex_constants::__polynomial;
+#else
+constexpr auto kSyntax = std::regex_constants::ECMAScript;
+#endif
+
+bool matches(const std::string& module, const std::string& pattern, const std::string& where) {
+  require(
+      pattern.size() <= kMaxPattern, where, ": a pattern of ", pattern.size(),
+      " characters; at most ", kMaxPattern, " are read");
+  try {
+    return std::regex_match(module, std::regex(c10::str("(.*\\.)?(", pattern, ")$"), kSyntax));
+  } catch (const std::regex_error& error) {
+    throw InputError(
+        c10::str(where, ": '", pattern, "' is not a regular expression: ", error.what()));
+  }
+}
+
+// PEFT's rule: the first pattern that matches the whole path or the end of it after a dot. Which one
+// stands first is not known here, so patterns that match must agree.
 double pattern_value(
     const Json& config, const char* key, const std::string& module, double fallback) {
   if (!config.has(key)) {
     return fallback;
   }
   const auto patterns = config.object(key);
+  std::optional<double> found;
   for (const auto& pattern : patterns.keys()) {
-    const auto whole = c10::str("(.*\\.)?(", pattern, ")$");
-    try {
-      if (std::regex_match(module, std::regex(whole))) {
-        return patterns.number(pattern);
-      }
-    } catch (const std::regex_error& error) {
-      throw InputError(
-          c10::str(patterns.where(pattern), ": not a regular expression: ", error.what()));
+    if (!matches(module, pattern, patterns.where())) {
+      continue;
     }
+    const auto value = patterns.number(pattern);
+    require(
+        found.value_or(value) == value, patterns.where(), ": patterns with different values match ",
+        module, "; that is not supported");
+    found = value;
   }
-  return fallback;
+  return found.value_or(fallback);
 }
 
 bool take_suffix(std::string& name, std::string_view suffix) {
@@ -138,6 +161,7 @@ void check_module(
       delta.up.dim() == 2 && delta.down.dim() == 2 && delta.up.size(1) == delta.down.size(0),
       module, ": lora_B ", delta.up.sizes(), " and lora_A ", delta.down.sizes(),
       " do not share a rank");
+  require(delta.down.size(0) > 0, module, " has rank 0");
   const double rank =
       pattern_value(config, "rank_pattern", module, static_cast<double>(adapter.rank));
   require(

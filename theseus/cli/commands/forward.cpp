@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMostTokens = 1'000'000;
+
 struct Options {
   ModelOptions model;
   std::string inputs;
@@ -33,6 +35,7 @@ struct Options {
 // Before hours of work, not after.
 void check_output(const Options& options) {
   const fs::path out(options.out);
+  require(out.has_filename(), "--out: '", options.out, "' names no file");
   const auto directory = out.has_parent_path() ? out.parent_path() : fs::path(".");
   require(fs::is_directory(directory), "--out: there is no directory ", directory.string());
   require(
@@ -42,17 +45,31 @@ void check_output(const Options& options) {
   require(!fs::equivalent(out, options.inputs, ignored), "--out is the same file as --inputs");
 }
 
-int run(const Options& options) {
-  const c10::NoGradGuard no_gradients;
-  check_output(options);
-  auto model = options.model.open();
-  const auto batch = model::read_inputs(checkpoint::Checkpoint::open(options.inputs));
-  for (const auto& file : model.checkpoint().files()) {
+// A model must not be damaged by running it.
+void check_model_is_kept(const Options& options, const model::Model& model) {
+  auto files = model.checkpoint().files();
+  files.push_back(model.location().config);
+  for (const fs::path directory : {options.model.path, options.model.adapter}) {
+    for (const char* name :
+         {"model.safetensors.index.json", "pytorch_model.bin.index.json", "generation_config.json",
+          "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"}) {
+      files.push_back(directory / name);
+    }
+  }
+  for (const auto& file : files) {
     std::error_code ignored;
     require(
         !fs::equivalent(options.out, file, ignored), "--out is the model's own file ",
         file.string());
   }
+}
+
+int run(const Options& options) {
+  const c10::NoGradGuard no_gradients;
+  check_output(options);
+  auto model = options.model.open();
+  const auto batch = model::read_inputs(checkpoint::Checkpoint::open(options.inputs));
+  check_model_is_kept(options, model);
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
   }
@@ -93,7 +110,7 @@ std::function<int()> add(CLI::App& app) {
   app.add_flag("--taps", options->taps, "also write what enters and leaves every linear layer");
   auto* generate = app.add_option(
       "--generate", options->generate, "also generate this many tokens greedily, as 'greedy'");
-  generate->check(CLI::PositiveNumber);
+  generate->check(CLI::Range(int64_t{1}, kMostTokens));
   app.add_flag("--ignore-eos", options->ignore_end, "generate past the end-of-sequence token")
       ->needs(generate);
   return [options] { return run(*options); };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/description.h"
 #include "theseus/cli/model_options.h"
@@ -57,7 +58,7 @@ int run(const Options& options) {
     }
     fmt::print("{}\n", description.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}", as_text(description, options.parameters));
+    fmt::print("{}", without_controls(as_text(description, options.parameters)));
   }
   return kDone;
 }

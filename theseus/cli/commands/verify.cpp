@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/model_options.h"
 #include "theseus/model/golden.h"
@@ -24,7 +25,7 @@ struct Options {
 
 void print_row(const model::Comparison& row) {
   const auto error = row.problem.empty() ? fmt::format("{:.2e}", row.error) : row.problem;
-  fmt::print("{:<6} {:<60} {}\n", row.passed ? "ok" : "WRONG", row.name, error);
+  fmt::print("{:<6} {:<60} {}\n", row.passed ? "ok" : "WRONG", without_controls(row.name), error);
 }
 
 int run(const Options& options) {
@@ -60,7 +61,7 @@ std::function<int()> add(CLI::App& app) {
   options->model.add_running(app);
   app.add_option("--tolerance", options->tolerance, "largest relative error to accept")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1.0));
   return [options] { return run(*options); };
 }
 

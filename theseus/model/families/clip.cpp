@@ -32,6 +32,10 @@ class Clip final : public Network {
       : visual_(std::move(visual)), text_(std::move(text)), end_(end) {}
 
   void enter(Pass& pass) const override {
+    require(
+        pass.batch.contains("input_ids") ||
+            (pass.batch.contains("pixel_values") && !pass.batch.contains("attention_mask")),
+        "input attention_mask is given without the input_ids it masks");
     if (pass.batch.contains("pixel_values")) {
       const auto name = visual_.prefix + "embeddings.";
       const auto images = checked_images(pass, visual_.tower.image);
@@ -86,7 +90,7 @@ class Clip final : public Network {
     }
     if (const auto found = pass.streams.find("text"); found != pass.streams.end()) {
       const auto x = pass.layer_norm(text_.prefix + "final_layer_norm", found->second, text_.eps);
-      const auto end = end_positions(pass.batch.at("input_ids"));
+      const auto end = end_positions(pass.batch.at("input_ids").to(at::kLong));
       const auto rows = at::arange(x.size(0), end.options());
       text = normalised(pass.linear("text_projection", x.index({rows, end})));
       pass.outputs["text_embeds"] = text;

@@ -162,7 +162,9 @@ at::Tensor frequencies_of(const Json& config, int64_t head_dim) {
   }
   const auto rope = config.object(key);
   if (type == "linear") {
-    return frequencies / rope.number("factor");
+    const double factor = rope.number("factor");
+    require(factor > 0, rope.where("factor"), ": ", factor, " is not positive");
+    return frequencies / factor;
   }
   require(
       type == "llama3", rope.where("rope_type"), ": '", type,

@@ -122,8 +122,7 @@ Tower read_visual(const Json& config) {
   tower.head_dim = size_of(config, "head_width", 64);
   tower.heads = quotient(config, tower.width, tower.head_dim, "width by head_width");
   tower.key_value_heads = tower.heads;
-  tower.mlp =
-      static_cast<int64_t>(static_cast<double>(tower.width) * config.number("mlp_ratio", 4.0));
+  tower.mlp = scaled_size(tower.width, config, "mlp_ratio", 4.0);
   tower.positions = tokens_of(tower);
   return tower;
 }
@@ -143,8 +142,7 @@ Tower read_text(const Json& config) {
       .positions = size_of(config, "context_length", 77)};
   tower.key_value_heads = tower.heads;
   tower.head_dim = quotient(config, tower.width, tower.heads, "width by heads");
-  tower.mlp =
-      static_cast<int64_t>(static_cast<double>(tower.width) * config.number("mlp_ratio", 4.0));
+  tower.mlp = scaled_size(tower.width, config, "mlp_ratio", 4.0);
   return tower;
 }
 

@@ -348,6 +348,7 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
   result.adopt(std::move(declare));
   if (encoder_only) {
     result.towers.pop_back();
+    result.inputs.pop_back();
   } else {
     result.generation = read_generation(config);
   }

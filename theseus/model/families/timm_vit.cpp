@@ -74,7 +74,7 @@ constexpr Size kSizes[] = {
 // The plain architectures: vit_base_patch16_224 and its like. Others differ in ways that their names
 // do not tell (norms, activations, register tokens), so they are refused.
 Tower tower_of(const std::string& architecture, const std::string& where) {
-  static const std::regex plain("(vit|deit)_([a-z]+)_patch([0-9]{1,2})_([0-9]{2,4})(\\..*)?");
+  static const std::regex plain("(vit|deit)_([a-z]+)_patch([1-9][0-9]?)_([1-9][0-9]{1,3})(\\..*)?");
   std::smatch match;
   const bool known = std::regex_match(architecture, match, plain);
   for (const auto& size : kSizes) {
@@ -113,8 +113,7 @@ void apply_model_args(const Json& args, Tower& tower) {
   const bool resized = args.has("embed_dim") || args.has("mlp_ratio");
   tower.width = size_of(args, "embed_dim", tower.width);
   if (resized) {
-    tower.mlp =
-        static_cast<int64_t>(static_cast<double>(tower.width) * args.number("mlp_ratio", ratio));
+    tower.mlp = scaled_size(tower.width, args, "mlp_ratio", ratio);
   }
   tower.blocks = size_of(args, "depth", tower.blocks);
   tower.heads = size_of(args, "num_heads", tower.heads);
