@@ -14,7 +14,7 @@
 #include "theseus/base/error.h"
 #include "theseus/model/model.h"
 
-#include "tests/support/temporary_directory.h"
+#include "tests/support/scratch_dir.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
@@ -84,7 +84,7 @@ void run(model::Model& model) {
 }
 
 void open(const Target& target, std::string_view text) {
-  static const tests::TemporaryDirectory directory;
+  static const tests::ScratchDir directory;
   const auto copy = linked_copy(directory.path(), target.case_folder);
   write_config(copy / target.file, text);
   try {
