@@ -1,5 +1,6 @@
-// The first byte chooses the file that the rest is the text of: the config of a family's model, or
-// one of the other JSON files that are read with a model. The weights are those of a golden case.
+// The first byte ('a', 'b', ...) chooses the file that the rest is the text of: the config of a
+// family's model, or another JSON file that is read with a model. The weights are those of a test
+// case. A config that opens is also run.
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -154,7 +155,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace theseus;
   const c10::NoGradGuard no_gradients;
   if (size > 0) {
-    open(kTargets[data[0] % kTargets.size()], {reinterpret_cast<const char*>(data) + 1, size - 1});
+    open(
+        kTargets[static_cast<uint8_t>(data[0] - 'a') % kTargets.size()],
+        {reinterpret_cast<const char*>(data) + 1, size - 1});
   }
   return 0;
 }

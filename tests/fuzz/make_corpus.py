@@ -59,4 +59,4 @@ for number, target in enumerate(TARGETS):
     document = json.loads((folder / target).read_text())
     text = json.dumps({key: value for key, value in document.items() if value is not None},
                       separators=(",", ":"))
-    seed("config", target.split("/")[0].removesuffix(".json"), bytes([number]) + text.encode())
+    seed("config", target.split("/")[0].removesuffix(".json"), f"{chr(ord('a') + number)}{text}\n".encode())
