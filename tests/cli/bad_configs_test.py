@@ -124,10 +124,10 @@ class NotImplemented(ConfigTest):
         self.refuse("mistral", {"partial_rotary_factor": 0.5}, "partial_rotary_factor: 0.5")
 
     def test_windows(self):
-        self.refuse("mistral", {"sliding_window": 4096}, "sliding_window: 4096")
-        self.refuse("qwen2_padded", {"use_sliding_window": True}, "sliding window attention")
-        self.refuse("qwen2_padded", {"layer_types": ["full_attention", "sliding_attention"]},
-                    "layer_types: 'sliding_attention' is not implemented")
+        # Inputs longer than a sliding window are refused when they come: tests/model.
+        self.refuse("qwen2_padded", {"layer_types": ["full_attention", "chunked_attention"]},
+                    "layer_types: 'chunked_attention' is not implemented")
+        self.refuse("mistral", {"sliding_window": -1}, "sliding_window: -1 is not a size")
 
     def test_bert(self):
         self.refuse("bert_bare", {"position_embedding_type": "relative_key"},

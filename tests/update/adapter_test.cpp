@@ -107,7 +107,7 @@ TEST(Adapter, ReadsModulesToSaveInBothSpellings) {
 
 TEST(Adapter, RefusesAPatternThatIsNotARegularExpression) {
   tests::expect_parts(
-      TinyAdapter(R"({"alpha_pattern": {"q(": 3}})").refusal(), "alpha_pattern.q(",
+      TinyAdapter(R"({"alpha_pattern": {"q(": 3}})").refusal(), "alpha_pattern: 'q('",
       "regular expression");
 }
 
