@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 
@@ -59,7 +58,7 @@ fs::path linked_copy(const fs::path& directory, std::string_view case_folder) {
 
 void write_config(const fs::path& path, std::string_view text) {
   fs::remove(path);
-  std::ofstream(path, std::ios::binary) << text;
+  tests::write_bytes(path, text);
 }
 
 // A config that opens must also run, on inputs of the shapes it asks for.

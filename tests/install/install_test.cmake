@@ -16,9 +16,10 @@ if(sanitize)
   set(flags "-fsanitize=${sanitize}")
 endif()
 step(${CMAKE_COMMAND} --install ${build} --prefix ${work}/prefix)
-step(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build
+step(${CMAKE_COMMAND} -E env CMAKE_PREFIX_PATH=${work}/prefix:${prefix_path}
+  ${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build
   -D CMAKE_CXX_COMPILER=${compiler} -D CMAKE_BUILD_TYPE=${build_type} -D version=${version}
-  "-D CMAKE_PREFIX_PATH=${work}/prefix;${prefix_path}" -D CMAKE_CXX_FLAGS=${flags})
+  -D CMAKE_CXX_FLAGS=${flags})
 step(${CMAKE_COMMAND} --build ${work}/build)
 step(${work}/build/consumer)
 if(NOT text MATCHES "config.json: hidden_size: expected an integer")
