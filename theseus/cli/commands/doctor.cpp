@@ -93,7 +93,9 @@ int run() {
   print("families", names(model::all_families()));
   print("formats", names(checkpoint::all_formats()));
   for (const auto& library : loaded_libraries()) {
-    print("loaded", library);
+    const bool blas =
+        library.find("blas") != std::string::npos || library.find("mkl") != std::string::npos;
+    print(blas ? "blas" : "loaded", library);
     if (library.find("openblas-pthread") != std::string::npos) {
       print(
           "warning",
