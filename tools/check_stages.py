@@ -12,7 +12,7 @@ import sys
 STAGES = ["base", "checkpoint", "update", "data", "model", "stats", "maps",
           "transport", "output", "train", "evaluate", "report", "cluster", "cli"]
 # Directories of tests/ that are no stage.
-OTHER_TESTS = ["conformance", "fuzz", "golden", "install", "support", "tools"]
+OTHER_TESTS = ["fuzz", "golden", "install", "support", "tools"]
 
 
 def sources(directory):

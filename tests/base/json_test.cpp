@@ -193,6 +193,23 @@ TEST(Json, NamesInMessagesCannotWriteToTheTerminal) {
       R"(config.json: the name '\x1b[2J' appears twice)");
 }
 
+// Quadratic work would take minutes here.
+TEST(Json, ReadsManyObjectsInOneObject) {
+  std::string text = "{";
+  for (int i = 0; i < 200000; ++i) {
+    text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":{\"a\":1}";
+  }
+  EXPECT_EQ(parse(text + "}").object("199999").integer("a"), 1);
+}
+
+TEST(Json, EqualsComparesValues) {
+  const auto json = parse(R"({"a": 1, "b": "x"})");
+  EXPECT_TRUE(json.equals("a", "1.0"));
+  EXPECT_TRUE(json.equals("b", "\"x\""));
+  EXPECT_TRUE(json.equals("absent", "null"));
+  EXPECT_FALSE(json.equals("a", "2"));
+}
+
 TEST(Json, KeysAreSorted) {
   EXPECT_EQ(
       parse(R"({"b": 1, "a": null, "c": {}})").keys(), (std::vector<std::string>{"a", "b", "c"}));

@@ -43,7 +43,7 @@ TEST(Checkpoint, WhatIsNoCheckpointIsShown) {
       open_error(dir.file("notes.txt", "Dear model,\nhello")), "notes.txt is not a checkpoint",
       "'Dear model,\\x0ahello'", "safetensors (.safetensors)", "torch_zip (.pt .pth .bin .ckpt)");
   expect_parts(open_error(dir.file("empty", "")), "not a checkpoint", "empty");
-  expect_parts(open_error(dir / "absent"), "absent does not exist");
+  expect_parts(open_error(dir / "absent"), "absent': No such file or directory");
 }
 
 TEST(Checkpoint, UnknownTensorNamesTheNearest) {

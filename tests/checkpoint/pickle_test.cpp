@@ -51,8 +51,13 @@ TEST(Pickle, Integers) {
   EXPECT_EQ(
       integer_of("\x8a\x09\xff\xff\xff\xff\xff\xff\xff\x7f\0"s),
       std::numeric_limits<int64_t>::max());
-  expect_parts(error_in("\x8a\x09\0\0\0\0\0\0\0\x80\0."s), "more than 64 bits");
-  expect_parts(error_in("\x8a\x09\0\0\0\0\0\0\0\0\x01."s), "more than 64 bits");
+  // What does not fit 64 bits is a float.
+  const auto text = kBegin + "(\x8a\x09\0\0\0\0\0\0\0\x80\0\x8a\x09\0\0\0\0\0\0\0\0\xfft."s;
+  const Pickle pickle(bytes_of(text), "x.pkl");
+  const auto items = pickle.items(pickle.root());
+  ASSERT_EQ(items.size(), 2U);
+  EXPECT_EQ(pickle.number(items[0]), 0x1p63);
+  EXPECT_EQ(pickle.number(items[1]), -0x1p64);
 }
 
 TEST(Pickle, FloatsTextAndContainers) {

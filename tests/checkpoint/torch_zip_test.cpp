@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"no_tensors.pt", {"holds no state dict", "state_dict", "epoch (an integer)"}},
         BadFile{"list.pt", {"holds a list, not a state dict"}},
         BadFile{"truncated_pickle.pt", {"data.pkl: damaged pickle at byte"}},
-        BadFile{"long.pt", {"more than 64 bits"}},
+        BadFile{"long.pt", {"holds a float, not a state dict"}},
         BadFile{"protocol0.pt", {"protocol of 2 or higher"}},
         BadFile{"opcode.pt", {"opcode 143"}},
         BadFile{"other.zip", {"not one that torch.save writes", "1 entries", "data.pkl"}},

@@ -277,19 +277,29 @@ class OutputFile(support.CommandTest):
         self.refuse("nowhere/out.safetensors", "--out: there is no directory nowhere")
         self.refuse("folder", ["--out: folder is a directory", "name a file in it"])
         self.refuse("", "--out: '' names no file")
-        self.refuse("pipe", "cannot write pipe: it is not a regular file")
+        self.refuse("pipe", "--out: pipe is not a regular file")
 
     def test_files_that_are_needed(self):
         model = self.model("adapted_llama")
         adapter = self.model("adapted_llama_adapter", "adapter")
         inputs = self.write("inputs.safetensors", {"input_ids": ids([4, 5])})
         os.link(inputs, self.here / "other name")
-        self.refuse(inputs, "--out is the same file as --inputs", model, inputs)
-        self.refuse("other name", "--out is the same file as --inputs", model, inputs)
-        for name in ("model.safetensors", "config.json", "generation_config.json"):
-            self.refuse(model / name, ["--out is the model's own file", name], model, inputs)
+        self.refuse(inputs, ["--out is", "which is needed"], model, inputs)
+        self.refuse("other name", ["--out is", "which is needed"], model, inputs)
+        for name in ("model.safetensors", "config.json"):
+            self.refuse(model / name, ["--out is", name, "which is needed"], model, inputs)
+        # An index or a pickle that is not there would be taken for the weights next time.
+        for name in ("generation_config.json", "pytorch_model.bin", "model.safetensors.index.json"):
+            self.refuse(model / name, ["--out:", name, "would change the model"], model, inputs)
         self.refused("forward", model, "--inputs", inputs, "--adapter", adapter, "--out",
-                     adapter / "adapter_model.safetensors", says="--out is the model's own file")
+                     adapter / "adapter_model.safetensors", says="would change the model")
+
+    def test_link(self):
+        (self.here / "link").symlink_to(self.here / "target.safetensors")
+        self.theseus("forward", CASES / "timm_headless", "--inputs", self.golden("timm_headless"),
+                     "--out", "link")
+        self.assertTrue((self.here / "link").is_symlink())
+        self.assertIn("features", support.read_safetensors(self.here / "target.safetensors"))
 
     def test_file_size_limit(self):
         def limit():

@@ -142,7 +142,7 @@ class Others(support.CommandTest):
             self.assertEqual(found["kind"], "state dict")
             self.assertGreater(len(found["parameters"]), 30)
             self.assertEqual(found["weights"]["files"], [name])
-            self.assertIn("state dict, no config: not a model", self.theseus("inspect", path).stdout)
+            self.assertIn("tensors only, not the weights of a model directory", self.theseus("inspect", path).stdout)
 
     def test_note_of_a_nested_state_dict(self):
         self.assertRegex(self.theseus("inspect", CASES / "timm_headless").stdout,

@@ -121,7 +121,7 @@ class Disagreement(support.CommandTest):
 
     def test_missing_golden(self):
         self.refused("verify", CASES / "bert_bare", "--golden", "nowhere.safetensors",
-                     says="nowhere.safetensors does not exist")
+                     says="cannot open 'nowhere.safetensors': No such file")
 
     def test_negative_tolerance(self):
         self.refused("verify", CASES / "bert_bare", "--golden", self.golden("bert_bare"),

@@ -96,7 +96,7 @@ def language_models():
     causal("llama3_rope", tf.LlamaForCausalLM, tf.LlamaConfig(
         **(SMALL | dict(hidden_size=64, max_position_embeddings=512)), num_key_value_heads=1,
         tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
-        rope_parameters=dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0,
+        rope_parameters=dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0,
                              high_freq_factor=4.0, original_max_position_embeddings=32)), 2)
     # Left padding: positions count from the first real token while generating; rows end at 7 or 9.
     causal("llama_left_padded", tf.LlamaForCausalLM, tf.LlamaConfig(

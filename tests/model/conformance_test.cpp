@@ -131,6 +131,30 @@ TEST_F(EveryFamily, ComputesTheSameWhenBlocksAreDropped) {
   });
 }
 
+// Grouping must not depend on how many sequences another tower has, nor mix them up.
+TEST_F(EveryFamily, ComputesTheSameInGroupsOfSequences) {
+  each([](Subject& subject) {
+    for (const auto& [longer, rows] :
+         {std::pair("", 3), {"pixel_values", 1}, {"pixel_values", 5}}) {
+      auto batch = subject.batch;
+      if (batch.contains(longer)) {
+        batch[longer] = at::cat({batch[longer], batch[longer]}, 0).narrow(0, 0, rows);
+      }
+      subject.model.set_group(1000);
+      const auto whole = subject.model.forward(batch);
+      for (const int64_t group : {1, 2}) {
+        subject.model.set_group(group);
+        RecordingTaps taps;
+        const auto grouped = subject.model.forward(batch, &taps);
+        for (const auto& [name, tensor] : grouped) {
+          EXPECT_EQ(tensor.sizes(), whole.at(name).sizes()) << name;
+          EXPECT_LT(relative_error(tensor, whole.at(name)), 1e-5) << name << " by " << group;
+        }
+      }
+    }
+  });
+}
+
 TEST_F(EveryFamily, ComputesRowsIndependently) {
   each([](Subject& subject) {
     auto first = subject.batch;

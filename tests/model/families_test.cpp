@@ -7,6 +7,7 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include "theseus/checkpoint/write.h"
 #include "theseus/model/generate.h"
 #include "theseus/model/golden.h"
 #include "theseus/model/layers.h"
@@ -90,6 +91,45 @@ TEST(Greedy, IsRefusedByAModelWithoutALanguageHead) {
   const auto message =
       tests::error_of([&] { greedy(model, tests::case_inputs("bert_bare"), {.new_tokens = 1}); });
   tests::expect_parts(message, "bert", "no language head");
+}
+
+TEST(Greedy, RefusesSettingsThatChangeTheNextToken) {
+  const tests::ScratchDir directory;
+  for (const auto& entry : fs::directory_iterator(tests::case_path("qwen2_padded"))) {
+    fs::copy(entry.path(), directory / entry.path().filename().string());
+  }
+  auto model = Model::open(directory.path());
+  const auto batch = tests::case_inputs("qwen2_padded");
+  EXPECT_NO_THROW(greedy(model, batch, {.new_tokens = 1}));
+  directory.file("generation_config.json", R"({"repetition_penalty": 1.05, "num_beams": 1})");
+  model = Model::open(directory.path());
+  const auto message = tests::error_of([&] { greedy(model, batch, {.new_tokens = 1}); });
+  tests::expect_parts(message, "generation_config.json: repetition_penalty", "1.05");
+}
+
+// People fine-tune the bare encoder with a classification head in the adapter.
+TEST(Adapters, BringTheHeadThatABareModelLacks) {
+  const c10::NoGradGuard no_gradients;
+  const auto whole = checkpoint::Checkpoint::open(tests::case_path("adapted_bert"));
+  std::vector<std::pair<std::string, at::Tensor>> bare;
+  for (const auto& info : whole.tensors()) {
+    if (info.name.starts_with("bert.")) {
+      bare.emplace_back(info.name.substr(5), whole.tensor(info.name));
+    }
+  }
+  const tests::ScratchDir directory;
+  checkpoint::write_safetensors(directory / "model.safetensors", bare);
+  fs::copy(tests::case_path("adapted_bert") / "config.json", directory / "config.json");
+  auto model = Model::open(directory.path());
+  const auto golden =
+      checkpoint::Checkpoint::open(tests::case_path("adapted_bert_adapter") / "golden.safetensors");
+  const auto inputs = read_inputs(golden);
+  EXPECT_FALSE(model.forward(inputs).contains("logits"));
+  model.attach(update::read_adapter(tests::case_path("adapted_bert_adapter")));
+  EXPECT_LT(
+      relative_error(model.forward(inputs).at("logits"), golden.tensor("expect/logits")), 1e-5);
+  model.detach();
+  EXPECT_FALSE(model.forward(inputs).contains("logits"));
 }
 
 TEST(Attention, OfAQueryThatMaySeeNothingIsZero) {

@@ -80,6 +80,14 @@ void sync_directory(const std::filesystem::path& directory) {
   }
 }
 
+// Where a link leads: what is written belongs there, and the link stays.
+std::filesystem::path resolved(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool link = std::filesystem::is_symlink(path, error);
+  const auto target = link ? std::filesystem::weakly_canonical(path, error) : path;
+  return error ? path : target;
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
@@ -118,7 +126,7 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path, int64_t size)
-    : path_(path), reserved_(size) {
+    : path_(resolved(path)), reserved_(size) {
   std::error_code ignored;
   require(
       path.has_filename() && !std::filesystem::is_directory(path, ignored), "cannot write ",
@@ -128,7 +136,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, int64_t size)
   require(
       !std::filesystem::exists(existing) || std::filesystem::is_regular_file(existing),
       "cannot write ", path.string(), ": it is not a regular file");
-  descriptor_ = create_beside(path, temporary_);
+  descriptor_ = create_beside(path_, temporary_);
   require(descriptor_ >= 0, "cannot write ", path.string(), ": ", last_error());
   slot_ = remember_unfinished(temporary_.string());
   if (too_large(descriptor_, size)) {

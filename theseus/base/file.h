@@ -31,7 +31,7 @@ class MappedFile {
 // The file's text. Throws InputError when it cannot be read or is longer than `max_bytes`.
 std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
 
-// A file that appears under its name whole or not at all: bytes go to a temporary name beside it,
+// A file that appears under its name (or where a link of that name leads) whole or not at all: bytes go to a temporary name beside it,
 // commit() syncs and renames, and destruction without commit() removes the temporary.
 // Every failure (no space, no rights) is an InputError with the path. A process that has not ignored
 // SIGXFSZ dies by it at a file size limit, before there is an error to report.

@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
+#include <unordered_set>
 
 #include <nlohmann/json.hpp>
 
@@ -30,30 +30,50 @@ std::string described(const nlohmann::json& value) {
 }
 
 // Refuses duplicate keys (nlohmann keeps the last one in silence) and deep nesting (its writer and
-// our readers recurse).
-class Strictness {
+// our readers recurse). A pass of its own over the text: the parser's callback would look through all
+// siblings at the end of every object, which takes forever on a header of many tensors.
+class Strictness final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Strictness(const std::string& origin) : origin_(origin) {}
 
-  bool operator()(int /*depth*/, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      keys_.emplace_back();
-      require(keys_.size() <= kMaxDepth, origin_, ": nested deeper than ", kMaxDepth, " levels");
-    } else if (event == Event::object_end || event == Event::array_end) {
-      keys_.pop_back();
-    } else if (event == Event::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      require(
-          keys_.back().insert(key).second, origin_, ": the name '", printable(key),
-          "' appears twice");
-    }
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(int64_t /*value*/) override { return true; }
+  bool number_unsigned(uint64_t /*value*/) override { return true; }
+  bool number_float(double /*value*/, const std::string& /*text*/) override { return true; }
+  bool string(std::string& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(size_t /*size*/) override { return start(); }
+  bool end_object() override { return end(); }
+  bool start_array(size_t /*size*/) override { return start(); }
+  bool end_array() override { return end(); }
+  bool key(std::string& key) override {
+    require(
+        keys_.back().insert(key).second, origin_, ": the name '", printable(key),
+        "' appears twice");
     return true;
+  }
+  // The parse proper says what is wrong.
+  bool parse_error(
+      size_t /*position*/,
+      const std::string& /*token*/,
+      const nlohmann::json::exception& /*error*/) override {
+    return false;
   }
 
  private:
+  bool start() {
+    keys_.emplace_back();
+    require(keys_.size() <= kMaxDepth, origin_, ": nested deeper than ", kMaxDepth, " levels");
+    return true;
+  }
+  bool end() {
+    keys_.pop_back();
+    return true;
+  }
+
   const std::string& origin_;
-  std::vector<std::set<std::string>> keys_;
+  std::vector<std::unordered_set<std::string>> keys_;
 };
 
 }  // namespace
@@ -74,8 +94,10 @@ Json Json::parse_file(const std::filesystem::path& path) {
 
 Json Json::parse(std::string_view text, const std::string& origin) {
   try {
-    auto document = std::make_shared<const nlohmann::json>(
-        nlohmann::json::parse(text.begin(), text.end(), Strictness(origin)));
+    Strictness strictness(origin);
+    nlohmann::json::sax_parse(text.begin(), text.end(), &strictness);
+    auto document =
+        std::make_shared<const nlohmann::json>(nlohmann::json::parse(text.begin(), text.end()));
     require(
         document->is_object(), origin, ": expected a JSON object, found ", described(*document));
     const auto* value = document.get();
@@ -221,6 +243,11 @@ std::vector<std::string> Json::keys() const {
     result.push_back(item.key());
   }
   return result;
+}
+
+bool Json::equals(std::string_view key, std::string_view json) const {
+  const auto* value = find(key);
+  return (value == nullptr ? nlohmann::json() : *value) == nlohmann::json::parse(json);
 }
 
 std::string Json::dump(std::string_view key) const {

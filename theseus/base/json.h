@@ -37,6 +37,8 @@ class Json {
 
   // The keys of this object, sorted; null values included.
   std::vector<std::string> keys() const;
+  // Whether the value is the one that `json` text says; 1 and 1.0 are the same.
+  bool equals(std::string_view key, std::string_view json) const;
   // The value as compact JSON text, for messages.
   std::string dump(std::string_view key) const;
 

@@ -84,9 +84,13 @@ size_t edit_distance(std::string_view left, std::string_view right) {
 
 std::string nearest_names(std::string_view name, const std::vector<TensorInfo>& tensors) {
   constexpr size_t kShown = 3;
+  constexpr size_t kLongest = 1000;  // comparing takes the product of both lengths
   std::vector<std::pair<size_t, std::string_view>> ranked;
   ranked.reserve(tensors.size());
   for (const TensorInfo& tensor : tensors) {
+    if (tensor.name.size() > kLongest) {
+      continue;
+    }
     ranked.emplace_back(edit_distance(name, tensor.name), tensor.name);
   }
   std::sort(ranked.begin(), ranked.end());
@@ -103,7 +107,9 @@ std::string nearest_names(std::string_view name, const std::vector<TensorInfo>& 
 Checkpoint Checkpoint::open(const fs::path& path, const std::vector<std::string>& preferred) {
   std::error_code error;
   const auto status = fs::status(path, error);
-  require(fs::exists(status), path.string(), " does not exist");
+  require(
+      fs::exists(status), "cannot open '", path.string(),
+      "': ", error ? error.message() : std::string("no such file or directory"));
   const fs::path file = fs::is_directory(status) ? find_weights(path, preferred) : path;
   Checkpoint result;
   if (file.string().ends_with(kIndexEnding)) {

@@ -55,4 +55,7 @@ class Checkpoint {
 std::filesystem::path find_weights(
     const std::filesystem::path& directory, const std::vector<std::string>& preferred = {});
 
+// Whether a file of this name in a model's directory would be taken for its weights.
+bool is_known_weights_name(std::string_view name);
+
 }  // namespace theseus::checkpoint

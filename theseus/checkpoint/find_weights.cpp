@@ -55,6 +55,10 @@ std::string join_names(const std::vector<std::string>& names) {
 
 }  // namespace
 
+bool is_known_weights_name(std::string_view name) {
+  return std::find(std::begin(kKnownNames), std::end(kKnownNames), name) != std::end(kKnownNames);
+}
+
 fs::path find_weights(const fs::path& directory, const std::vector<std::string>& preferred) {
   const auto names = list_directory(directory);
   require(!names.empty(), directory.string(), " is an empty directory; weights are expected in it");

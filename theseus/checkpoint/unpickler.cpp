@@ -67,21 +67,23 @@ std::string_view Unpickler::line() {
   return result;
 }
 
-// Two's complement, little-endian, of any length; what needs more than 64 bits is refused.
-int64_t Unpickler::long_integer(uint64_t size) {
+// Two's complement, little-endian, of any length. Training states hold seeds of more than 64 bits,
+// which no tensor needs: those become floating point.
+Pickle::Value Unpickler::long_integer(uint64_t size) {
   const auto bytes = take(size);
   const bool negative = !bytes.empty() && (bytes.back() & 0x80) != 0;
-  uint64_t value = negative ? ~uint64_t{0} : 0;
+  uint64_t low = negative ? ~uint64_t{0} : 0;
+  double approximate = negative ? -1 : 0;
+  bool fits = true;
   for (size_t i = bytes.size(); i-- > 0;) {
-    if (i >= 8) {
-      check(bytes[i] == (negative ? '\xff' : '\0'), "an integer needs more than 64 bits");
-    } else {
-      value = value << 8 | static_cast<unsigned char>(bytes[i]);
-    }
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    approximate = approximate * 256 + byte;
+    fits = fits && (i < 8 || byte == (negative ? 0xff : 0));
+    low = i < 8 ? low << 8 | byte : low;
   }
-  const auto result = std::bit_cast<int64_t>(value);
-  check((result < 0) == negative, "an integer needs more than 64 bits");
-  return result;
+  const auto result = std::bit_cast<int64_t>(low);
+  return fits && (result < 0) == negative ? make(Kind::kInteger, result)
+                                          : make(Kind::kFloat, std::bit_cast<int64_t>(approximate));
 }
 
 void Unpickler::run() {
@@ -136,7 +138,7 @@ bool Unpickler::scalar(int opcode) {
       return true;
     case 0x8a:  // LONG1
     case 0x8b:  // LONG4
-      push(make(Kind::kInteger, long_integer(unsigned_integer(opcode == 0x8a ? 1 : 4))));
+      push(long_integer(unsigned_integer(opcode == 0x8a ? 1 : 4)));
       return true;
     case 'G':  // BINFLOAT, big-endian
       push(make(Kind::kFloat, std::bit_cast<int64_t>(__builtin_bswap64(unsigned_integer(8)))));

@@ -25,7 +25,7 @@ class Unpickler {
   std::string_view take(uint64_t size);
   uint64_t unsigned_integer(size_t size);
   std::string_view line();
-  int64_t long_integer(uint64_t size);
+  Value long_integer(uint64_t size);
   void protocol();
 
   // The opcodes, by what they do; each returns whether it knew the opcode.

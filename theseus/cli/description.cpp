@@ -1,5 +1,6 @@
 #include "theseus/cli/description.h"
 
+#include <algorithm>
 #include <map>
 
 #include <ATen/ATen.h>
@@ -85,10 +86,18 @@ std::string list_text(const Object& list, const char* separator) {
 std::string tower_text(const Object& tower) {
   std::string text;
   for (const auto& [key, value] : tower.items()) {
-    if (key != "name") {
+    const bool same = key == "key_value_heads" && value == tower.value("heads", Object());
+    if (key != "name" && !same) {
       text.append(text.empty() ? "" : ", ").append(key).append(" ").append(value.dump());
     }
   }
+  return text;
+}
+
+// A name from a file must not begin a row of its own.
+std::string one_line(const Object& name) {
+  auto text = name.get<std::string>();
+  std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 
@@ -102,7 +111,7 @@ std::string parameters_text(const Object& parameters) {
       fmt::format("\n{:<{}}  {:<5}  {:<{}}  spaces\n", "name", names, "dtype", "shape", shapes);
   for (const auto& row : parameters) {
     text += fmt::format(
-        "{:<{}}  {:<5}  {:<{}}  {}\n", row.at("name").get<std::string>(), names,
+        "{:<{}}  {:<5}  {:<{}}  {}\n", one_line(row.at("name")), names,
         row.at("dtype").get<std::string>(), row.at("shape").dump(), shapes,
         row.contains("spaces") ? list_text(row.at("spaces"), " x ") : "-");
   }
@@ -227,7 +236,9 @@ std::string as_text(const Object& description, bool parameters) {
                       "{} ({})", description.at("family").get<std::string>(),
                       description.at("variant").get<std::string>()));
   } else {
-    line("kind", kind == "adapter" ? "PEFT LoRA adapter" : "state dict, no config: not a model");
+    line(
+        "kind", kind == "adapter" ? "PEFT LoRA adapter"
+                                  : "tensors only, not the weights of a model directory");
   }
   for (const char* key : {"base_model", "target_modules", "modules_to_save", "inputs"}) {
     if (description.contains(key)) {

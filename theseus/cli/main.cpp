@@ -21,6 +21,10 @@ namespace {
 // Nothing half-written stays behind when the user loses patience.
 void on_interrupt(int signal) {
   remove_unfinished_files();
+  if (::isatty(STDERR_FILENO) == 1) {
+    constexpr std::string_view kMessage = "\ninterrupted; nothing was written\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  }
   ::_exit(128 + signal);
 }
 
@@ -76,8 +80,9 @@ void mention_unknown_command(const char* word) {
 }
 
 int main(int argc, char** argv) {
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    std::signal(signal, on_interrupt);
+  }
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message
 
   CLI::App app("Carries a fine-tune from one transformer to another, without training.", "theseus");
@@ -94,6 +99,11 @@ int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
       mention_unknown_command(argv[1]);
       return kYourInput;
+    }
+    if (error.get_exit_code() != 0) {
+      for (const auto& word : app.remaining(/*recurse=*/true)) {
+        std::fprintf(stderr, "unknown argument '%s'\n", without_controls(word).c_str());
+      }
     }
     return app.exit(error) == 0 ? kDone : kYourInput;
   }

@@ -20,6 +20,7 @@ class Progress {
   std::string unit_;
   bool terminal_;
   bool shown_ = false;
+  double last_ = 0;  // seconds after start_
   std::chrono::steady_clock::time_point start_;
 };
 

@@ -35,6 +35,11 @@ std::map<std::string, std::string> spellings(const Architecture& architecture) {
   for (const auto& parameter : architecture.parameters) {
     names[parameter.tensor] = parameter.tensor;
     names[parameter.stored] = parameter.tensor;
+    const auto& prefix = architecture.prefix;
+    names.try_emplace(
+        parameter.tensor.starts_with(prefix) ? parameter.tensor.substr(prefix.size())
+                                             : prefix + parameter.tensor,
+        parameter.tensor);
     if (architecture.aliases != nullptr) {
       for (const auto& alias : architecture.aliases(parameter.tensor)) {
         names[alias] = parameter.tensor;
@@ -45,6 +50,24 @@ std::map<std::string, std::string> spellings(const Architecture& architecture) {
     names[tie.name] = tie.name;
   }
   return names;
+}
+
+// A classification adapter brings the head that its base model came without.
+bool is_new_head(
+    const Architecture& architecture,
+    const update::Adapter& adapter,
+    const std::string& name,
+    const at::Tensor& value) {
+  const bool weight = name == architecture.head + ".weight";
+  const bool task = architecture.head_task.empty() || adapter.task == architecture.head_task;
+  if (architecture.head.empty() || !task || (!weight && name != architecture.head + ".bias")) {
+    return false;
+  }
+  require(
+      value.dim() == (weight ? 2 : 1) && (!weight || value.size(1) == architecture.head_width),
+      "the adapter's ", name, " has shape ", value.sizes(), "; expected a head on ",
+      architecture.head_width, " numbers");
+  return true;
 }
 
 }  // namespace
@@ -67,6 +90,10 @@ void attach_adapter(
     weights.set_low_rank(tensor.substr(0, tensor.size() - kWeight.size()), delta);
   }
   for (const auto& [name, value] : adapter.saved) {
+    if (is_new_head(architecture, adapter, name, value)) {
+      weights.replace(name, value);
+      continue;
+    }
     const auto tensor = own_name(name);
     require(
         value.sizes() == at::IntArrayRef(shapes.at(tensor)), "the adapter's ", name, " has shape ",

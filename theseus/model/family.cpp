@@ -43,13 +43,20 @@ BlockSpaces::BlockSpaces(const Tower& tower, int64_t block) {
   mlp_out = side("mlp_out", tower.width);
 }
 
+int64_t tokens_of(const Tower& tower) {
+  const auto grid = tower.image / tower.patch;
+  require(grid > 0, "a patch of ", tower.patch, " pixels does not fit an image of ", tower.image);
+  return grid * grid + 1;
+}
+
 at::Tensor checked_ids(
     const Pass& pass, const std::string& name, int64_t vocabulary, int64_t positions) {
   const auto ids = pass.find_input(name);
   require(ids.defined(), "input ", name, " is missing");
+  require(ids.numel() > 0, "input ", name, " is empty: ", ids.sizes());
   require(
-      ids.dim() == 2 && ids.numel() > 0 && at::isIntegralType(ids.scalar_type(), false), "input ",
-      name, " must be integers [n, t], found ", ids.scalar_type(), " ", ids.sizes());
+      ids.dim() == 2 && at::isIntegralType(ids.scalar_type(), false), "input ", name,
+      " must be integers [n, t], found ", ids.scalar_type(), " ", ids.sizes());
   require(
       positions == 0 || ids.size(1) <= positions, "input ", name, " has ", ids.size(1),
       " tokens; the model has ", positions, " positions");
@@ -72,6 +79,8 @@ at::Tensor checked_mask(const Pass& pass, const std::string& name, at::IntArrayR
   require(
       mask.eq(0).logical_or(mask.eq(1)).all().item<bool>(), "input ", name,
       " holds values other than 0 and 1");
+  require(
+      mask.eq(1).any(-1).all().item<bool>(), "input ", name, " masks every token of a sequence");
   return mask;
 }
 
@@ -113,7 +122,7 @@ int64_t scaled_size(int64_t width, const Json& config, std::string_view key, dou
 
 void refuse_unless(const Json& config, std::string_view key, std::string_view only) {
   require(
-      !config.has(key) || config.dump(key) == only, config.where(key), ": ", config.dump(key),
+      !config.has(key) || config.equals(key, only), config.where(key), ": ", config.dump(key),
       " is not implemented; expected ", only);
 }
 

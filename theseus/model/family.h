@@ -33,6 +33,7 @@ struct Generation {
   std::string grows;           // the input that new tokens are appended to
   std::vector<int64_t> end;    // end-of-sequence ids; empty: never ends
   int64_t pad = 0;             // fills rows that have ended
+  std::string refused;         // a setting that changes what is generated and is not implemented
   std::vector<int64_t> start;  // decoder start token, when the model begins a sequence of its own
 };
 
@@ -46,6 +47,13 @@ struct Architecture {
   std::vector<std::string> not_run;
   Generation generation;
   std::unique_ptr<const Network> network;
+  // "bert.": before the encoder's names in a model with a head, and perhaps not in the bare one.
+  std::string prefix;
+  // "classifier": a linear head on `head_width` that this checkpoint lacks and that an adapter for
+  // `head_task` may bring among its modules_to_save. Empty: none.
+  std::string head;
+  std::string head_task;
+  int64_t head_width = 0;
   // Other spellings of a tensor's name, for checkpoints and adapters; may be null.
   std::vector<std::string> (*aliases)(const std::string& tensor) = nullptr;
 
@@ -84,10 +92,8 @@ struct BlockSpaces {
   Side attn_in, q, k, v, attn_mix, attn_out, mlp_in, mlp_up, mlp_mid, mlp_out;
 };
 
-// The shapes a vision tower implies.
-inline int64_t tokens_of(const Tower& tower) {
-  return (tower.image / tower.patch) * (tower.image / tower.patch) + 1;
-}
+// Class token and patches of a vision tower. Throws InputError when no patch fits the image.
+int64_t tokens_of(const Tower& tower);
 
 // Checks on configs. All throw InputError with the place.
 // A positive integer that is at most 2^31.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::model {
 namespace {
@@ -65,9 +66,14 @@ at::Tensor continued(Model& model, const Batch& batch, const GreedyOptions& opti
   auto done = at::zeros({sequences.size(0), 1}, sequences.options().dtype(at::kBool));
   for (int64_t i = 0; i < options.new_tokens; ++i) {
     model.run(pass);
-    auto next = pass.outputs.at("logits").select(1, -1).argmax(-1, /*keepdim=*/true);  // [n, 1]
+    const auto logits = pass.outputs.at("logits").select(1, -1);  // [n, v]
+    require<NumericError>(all_finite(logits), "logits hold NaN or infinity");
+    auto next = logits.argmax(-1, /*keepdim=*/true);  // [n, 1]
     next = next.masked_fill(done, generation.pad);
     sequences = at::cat({sequences, next}, 1);
+    if (options.watch) {
+      options.watch(i + 1, options.new_tokens);
+    }
     if (!options.ignore_end) {
       done = done.logical_or(ended(next, generation.end));
     }
@@ -86,6 +92,7 @@ at::Tensor greedy(Model& model, const Batch& batch, const GreedyOptions& options
   require(
       generation.possible, "a ", model.location().family, " model (", model.architecture().variant,
       ") has no language head to generate with");
+  require(generation.refused.empty(), generation.refused);
   require(
       options.new_tokens > 0, "the number of new tokens must be positive, found ",
       options.new_tokens);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include <ATen/core/Tensor.h>
 
@@ -11,6 +12,8 @@ namespace theseus::model {
 struct GreedyOptions {
   int64_t new_tokens = 0;
   bool ignore_end = false;  // go on after the end-of-sequence token
+  // Called after each token with how many of at most how many there are; may be empty.
+  std::function<void(int64_t done, int64_t all)> watch = {};
 };
 
 // The most likely next token, again and again, up to `new_tokens` times. Returns the whole sequences,

@@ -32,7 +32,7 @@ at::Tensor silu(const at::Tensor& x) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-#if TORCH_VERSION_MAJOR >= 2
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
 
 // libtorch's fused kernel: never holds the [tq, tk] scores where the device allows it.
 at::Tensor attend_unmasked_rows(

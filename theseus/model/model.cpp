@@ -14,111 +14,49 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool matches(std::string_view value, std::string_view pattern) {
-  return pattern.ends_with('*') ? value.starts_with(pattern.substr(0, pattern.size() - 1))
-                                : value == pattern;
-}
+// Settings that change which token comes next even when the most likely one is taken, and the value
+// with which they do nothing.
+constexpr std::pair<std::string_view, std::string_view> kNeutral[] = {
+    {"repetition_penalty", "1.0"},
+    {"encoder_repetition_penalty", "1.0"},
+    {"no_repeat_ngram_size", "0"},
+    {"encoder_no_repeat_ngram_size", "0"},
+    {"min_length", "0"},
+    {"min_new_tokens", "0"},
+    {"num_beams", "1"},
+    {"diversity_penalty", "0.0"},
+    {"guidance_scale", "1.0"},
+    {"bad_words_ids", "null"},
+    {"suppress_tokens", "null"},
+    {"begin_suppress_tokens", "null"},
+    {"forced_bos_token_id", "null"},
+    {"forced_eos_token_id", "null"},
+    {"sequence_bias", "null"},
+    {"exponential_decay_length_penalty", "null"},
+    {"penalty_alpha", "null"},
+    {"stop_strings", "null"},
+    {"watermarking_config", "null"},
+};
 
-std::string known_values() {
-  std::string text;
-  for (const auto& [name, family] : all_families()) {
-    text.append("\n    ").append(name).append(": ").append(family->config_file);
-    if (!family->key.empty()) {
-      text.append(" with ").append(family->key);
+std::string find_refused(const Json& config) {
+  for (const auto& [key, neutral] : kNeutral) {
+    if (config.has(key) && !config.equals(key, neutral)) {
+      return c10::str(config.where(key), ": ", config.dump(key), " is not implemented");
     }
-    for (const auto value : family->values) {
-      text.append(" ").append(value);
-    }
   }
-  return text;
+  return {};
 }
 
-bool claims(const Family& family, const Json& config) {
-  if (family.key.empty()) {
-    return true;
-  }
-  if (!config.has(family.key)) {
-    return false;
-  }
-  const auto value = config.text(family.key);
-  return std::any_of(family.values.begin(), family.values.end(), [&](std::string_view pattern) {
-    return matches(value, pattern);
-  });
-}
-
-// Every config file in `directory` (or the one given) that some family reads.
-std::vector<fs::path> config_files(const fs::path& directory, const fs::path& given) {
-  if (!given.empty()) {
-    return {given};
-  }
-  std::vector<fs::path> found;
+// transformers takes these from generation_config.json, and from the model's config without one.
+void read_generation_config(
+    const Json& model_config, const fs::path& path, Generation& generation) {
   std::error_code ignored;
-  for (const auto& [name, family] : all_families()) {
-    const auto path = directory / family->config_file;
-    if (std::find(found.begin(), found.end(), path) == found.end() && fs::exists(path, ignored)) {
-      found.push_back(path);
-    }
-  }
-  return found;
-}
-
-std::string word_of(const Json& config) {
-  for (const char* key : {"model_type", "architecture"}) {
-    if (config.has(key)) {
-      return c10::str(key, " ", config.dump(key));
-    }
-  }
-  return "neither model_type nor architecture";
-}
-
-// One row per family that claims one of the config files.
-std::vector<Location> claimants(const std::vector<fs::path>& configs, const OpenOptions& options) {
-  std::vector<Location> found;
-  for (const auto& path : configs) {
-    const auto config = Json::parse_file(path);
-    const auto before = found.size();
-    for (const auto& [name, family] : all_families()) {
-      const bool named = options.config.empty() ? path.filename() == family->config_file
-                                                : !family->key.empty() || config.has("model_cfg") ||
-                                                      config.has("vision_cfg");
-      if (named && claims(*family, config) && (options.family.empty() || options.family == name)) {
-        found.push_back({.family = std::string(name), .config = path, .weights = {}});
-      }
-    }
-    const bool asked_elsewhere = !options.family.empty() || configs.size() > 1;
-    require(
-        found.size() > before || asked_elsewhere, path.string(), ": ", word_of(config),
-        " is not a known model; known:", known_values());
-  }
-  return found;
-}
-
-fs::path directory_of(const fs::path& path) {
-  std::error_code error;
-  const auto status = fs::status(path, error);
-  require(
-      fs::exists(status), path.string(), ": ",
-      error ? error.message() : std::string("no such file or directory"));
-  if (fs::is_directory(status)) {
-    return path;
-  }
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
-void check_readable(const fs::path& directory) {
-  std::error_code error;
-  const fs::directory_iterator entries(directory, error);
-  require(!error, "cannot read the directory ", directory.string(), ": ", error.message());
-  require(entries != fs::directory_iterator(), directory.string(), " is an empty directory");
-}
-
-void read_generation_config(const fs::path& directory, Generation& generation) {
-  const auto path = directory / "generation_config.json";
-  std::error_code ignored;
-  if (!generation.possible || !fs::exists(path, ignored)) {
+  if (!fs::exists(path, ignored)) {
+    generation.refused = find_refused(model_config);
     return;
   }
   const auto config = Json::parse_file(path);
+  generation.refused = find_refused(config);
   if (config.has("eos_token_id")) {
     generation.end = config.integers("eos_token_id");
   }
@@ -134,44 +72,6 @@ void read_generation_config(const fs::path& directory, Generation& generation) {
 
 }  // namespace
 
-bool has_config(const fs::path& path, const OpenOptions& options) {
-  return !config_files(directory_of(path), options.config).empty();
-}
-
-Location locate(const fs::path& path, const OpenOptions& options) {
-  const auto directory = directory_of(path);
-  if (fs::is_directory(path)) {
-    check_readable(directory);
-  }
-  if (!options.family.empty()) {
-    find_plugin(all_families(), "model family", options.family);
-  }
-  require(
-      !update::is_adapter(directory) || has_config(path, options), directory.string(),
-      " is a PEFT adapter, not a model; give its base model, and this as --adapter");
-  const auto configs = config_files(directory, options.config);
-  require(
-      !configs.empty(), directory.string(),
-      " holds no config that tells the model's family; looked for:", known_values());
-  auto found = claimants(configs, options);
-  require(
-      !found.empty(), "no config in ", directory.string(), " is one of a '", options.family,
-      "' model");
-  if (found.size() > 1) {
-    std::string names;
-    for (const auto& location : found) {
-      names.append("\n    ")
-          .append(location.config.filename())
-          .append(": ")
-          .append(location.family);
-    }
-    throw InputError(c10::str(
-        directory.string(), " can be read as more than one model; choose with --family:", names));
-  }
-  found.front().weights = path;
-  return found.front();
-}
-
 Model Model::open(const fs::path& path, const OpenOptions& options) {
   return with_context("opening " + path.string(), [&] {
     Model model;
@@ -179,8 +79,13 @@ Model Model::open(const fs::path& path, const OpenOptions& options) {
     const auto& family = find_plugin(all_families(), "model family", model.location_.family);
     model.checkpoint_ = std::make_shared<const checkpoint::Checkpoint>(
         checkpoint::Checkpoint::open(path, family.weights));
-    model.architecture_ = family.open(Json::parse_file(model.location_.config), *model.checkpoint_);
-    read_generation_config(directory_of(path), model.architecture_.generation);
+    const auto config = Json::parse_file(model.location_.config);
+    model.architecture_ = family.open(config, *model.checkpoint_);
+    if (model.architecture_.generation.possible) {
+      read_generation_config(
+          config, model.location_.config.parent_path() / "generation_config.json",
+          model.architecture_.generation);
+    }
     model.weights_ = std::make_unique<Weights>(
         model.checkpoint_, model.architecture_.parameters, options.placement);
     return model;
@@ -218,39 +123,54 @@ Pass Model::begin(const Batch& batch, Taps* taps) {
   return {*weights_, std::move(placed), taps};
 }
 
-// On a processor a block runs for as many sequences at a time as keep its widest activation in the
-// cache, or balance the weights that each part reads anew: less traffic, and less memory.
-int64_t Model::sequences_at_a_time(int64_t block, const Pass& pass) const {
-  constexpr int64_t kCacheBytes = 4 << 20;
-  const bool whole = pass.cache != nullptr || pass.device() != c10::Device(c10::kCPU);
+const Tower& Model::tower_of(int64_t block) const {
   const Tower* tower = architecture_.towers.data();
-  for (auto left = block; left >= tower->blocks; ++tower) {
-    left -= tower->blocks;
+  for (; block >= tower->blocks; ++tower) {
+    block -= tower->blocks;
   }
-  const auto stream = pass.streams.find(tower->name);
-  if (whole || stream == pass.streams.end()) {
-    return std::numeric_limits<int64_t>::max();
+  return *tower;
+}
+
+// On a processor a block runs for as many sequences at a time as keep its widest activation in the
+// cache, or balance the weights that each group reads anew: less traffic, and less memory.
+int64_t Model::sequences_at_a_time(const Tower& tower, const at::Tensor& stream) const {
+  if (group_ > 0) {
+    return group_;
   }
-  const auto element = static_cast<int64_t>(stream->second.element_size());
-  const auto weights = tower->width * (4 * tower->width + 2 * tower->mlp) * element;
-  const auto activation = stream->second.size(1) * tower->mlp * element;
+  constexpr int64_t kCacheBytes = 4 << 20;
+  const auto element = static_cast<int64_t>(stream.element_size());
+  const auto weights = tower.width * (4 * tower.width + 2 * tower.mlp) * element;
+  const auto activation = stream.size(1) * tower.mlp * element;
   return std::max<int64_t>(1, std::max(kCacheBytes, weights) / activation);
 }
 
 void Model::run_block(int64_t block, Pass& pass) const {
   const auto& network = *architecture_.network;
-  const auto some = sequences_at_a_time(block, pass);
-  const auto all = pass.batch.begin()->second.size(0);
+  const auto& tower = tower_of(block);
+  const auto stream = pass.streams.find(tower.name);
+  const bool whole = pass.cache != nullptr || pass.device() != c10::Device(c10::kCPU) ||
+                     stream == pass.streams.end();
+  const auto all = whole ? 0 : stream->second.size(0);
+  const auto some = whole ? 0 : sequences_at_a_time(tower, stream->second);
   if (some >= all) {
     network.block(block, pass);
     return;
   }
-  std::vector<Pass> parts;
+  std::map<std::string, std::vector<at::Tensor>> written;
   for (int64_t first = 0; first < all; first += some) {
-    parts.push_back(pass.part(first, std::min(some, all - first)));
-    network.block(block, parts.back());
+    auto part = pass.part(first, std::min(some, all - first), all);
+    const auto before = part.streams;
+    network.block(block, part);
+    for (const auto& [name, tensor] : part.streams) {
+      const auto old = before.find(name);
+      if (old == before.end() || !old->second.is_same(tensor)) {
+        written[name].push_back(tensor);
+      }
+    }
   }
-  pass.merge(parts);
+  for (const auto& [name, tensors] : written) {
+    pass.streams[name] = at::cat(tensors, 0);
+  }
 }
 
 void Model::run(Pass& pass) const {

@@ -6,31 +6,11 @@
 #include <string>
 
 #include "theseus/model/family.h"
+#include "theseus/model/locate.h"
 #include "theseus/model/weights.h"
 #include "theseus/update/adapter.h"
 
 namespace theseus::model {
-
-// Where a model's parts were found, before any of them is read.
-struct Location {
-  std::string family;             // name in all_families()
-  std::filesystem::path config;   // config.json, open_clip_config.json
-  std::filesystem::path weights;  // weights file, index, or directory to look in
-};
-
-struct OpenOptions {
-  std::string family;            // empty: told by the files
-  std::filesystem::path config;  // empty: beside the weights
-  Placement placement;
-};
-
-// A directory's family is told by its config files. `path` may also be a weights file with its
-// config beside it or in options.config. Throws InputError when nothing tells (listing what is known)
-// or when two families claim it (then options.family decides).
-Location locate(const std::filesystem::path& path, const OpenOptions& options = {});
-
-// Whether locate() would find a config; false for a bare state dict.
-bool has_config(const std::filesystem::path& path, const OpenOptions& options = {});
 
 // A model on disk, ready to run. Opening reads headers and configs, no weights.
 class Model {
@@ -55,6 +35,9 @@ class Model {
   void run(Pass& pass) const;
   // Keeps at most one block's weights in memory at a time.
   void set_walk(bool drop_blocks) { drop_blocks_ = drop_blocks; }
+  // How many sequences a block runs for at a time on a CPU; 0: chosen by size. The results are the
+  // same but for rounding.
+  void set_group(int64_t sequences) { group_ = sequences; }
   // Called after each block with how many of how many are done.
   void on_block(std::function<void(int64_t done, int64_t all)> watch) { watch_ = std::move(watch); }
 
@@ -62,7 +45,8 @@ class Model {
   int64_t parameter_count() const;
 
  private:
-  int64_t sequences_at_a_time(int64_t block, const Pass& pass) const;
+  const Tower& tower_of(int64_t block) const;
+  int64_t sequences_at_a_time(const Tower& tower, const at::Tensor& stream) const;
   void run_block(int64_t block, Pass& pass) const;
 
   Location location_;
@@ -70,6 +54,7 @@ class Model {
   Architecture architecture_;
   std::unique_ptr<Weights> weights_;
   bool drop_blocks_ = false;
+  int64_t group_ = 0;
   std::function<void(int64_t, int64_t)> watch_;
 };
 

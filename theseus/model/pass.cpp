@@ -6,26 +6,12 @@
 
 namespace theseus::model {
 
-Pass Pass::part(int64_t first, int64_t count) const {
+Pass Pass::part(int64_t first, int64_t count, int64_t all) const {
   Pass result(weights_, {}, taps_);
   for (const auto& [name, stream] : streams) {
-    result.streams[name] = stream.size(0) == 1 ? stream : stream.narrow(0, first, count);
+    result.streams[name] = stream.size(0) == all ? stream.narrow(0, first, count) : stream;
   }
   return result;
-}
-
-void Pass::merge(const std::vector<Pass>& parts) {
-  for (const auto& [name, stream] : parts.front().streams) {
-    const auto before = streams.find(name);
-    if (before != streams.end() && before->second.size(0) == 1) {
-      continue;
-    }
-    std::vector<at::Tensor> pieces;
-    for (const auto& part : parts) {
-      pieces.push_back(part.streams.at(name));
-    }
-    streams[name] = at::cat(pieces, 0);
-  }
 }
 
 at::Tensor Pass::find_input(const std::string& name) const {
@@ -60,11 +46,6 @@ at::Tensor Pass::linear(
 
 at::Tensor Pass::project(const std::string& tensor, const at::Tensor& x) {
   return observed(tensor, x, x.matmul(weights_[tensor]));
-}
-
-at::Tensor Pass::linear_tied(
-    const std::string& module, const at::Tensor& x, const std::string& tied) {
-  return linear(module, x, tied, "");
 }
 
 at::Tensor Pass::layer_norm(const std::string& module, const at::Tensor& x, double eps) {

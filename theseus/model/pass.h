@@ -40,16 +40,15 @@ class Pass {
       : batch(std::move(batch)), weights_(weights), taps_(taps) {}
 
   Batch batch;  // on the device
-  // State between blocks; the first axis of each has one extent per sequence, or is 1.
+  // State between blocks; the first axis of each is the sequences of one of the towers, or 1.
   std::map<std::string, at::Tensor> streams;
   Outputs outputs;
   Cache* cache = nullptr;        // set: keep keys and values, and the batch is what follows them
   bool last_token_only = false;  // the head sees the last token of each sequence alone
 
-  // A pass of its own through one block for `count` sequences from `first` on; merge() takes over
-  // the streams of such parts of the whole.
-  Pass part(int64_t first, int64_t count) const;
-  void merge(const std::vector<Pass>& parts);
+  // A pass of its own for `count` of `all` sequences from `first` on: streams of `all` sequences
+  // are narrowed, others (another tower's) are as they are.
+  Pass part(int64_t first, int64_t count, int64_t all) const;
 
   // An input, or an undefined tensor.
   at::Tensor find_input(const std::string& name) const;
@@ -68,8 +67,6 @@ class Pass {
       const std::string& bias);
   // x P for a projection stored [in, out], as CLIP does.
   at::Tensor project(const std::string& tensor, const at::Tensor& x);
-  // The linear layer that reads from `tied` [out, in], an embedding's table.
-  at::Tensor linear_tied(const std::string& module, const at::Tensor& x, const std::string& tied);
   at::Tensor layer_norm(const std::string& module, const at::Tensor& x, double eps);
   at::Tensor rms_norm(const std::string& module, const at::Tensor& x, double eps);
   at::Tensor embedding(const std::string& tensor, const at::Tensor& ids);

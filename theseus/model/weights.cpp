@@ -65,13 +65,14 @@ void Weights::set_low_rank(const std::string& module, const update::LowRank& del
 }
 
 void Weights::replace(const std::string& tensor, const at::Tensor& value) {
-  Slot& slot = slots_.at(tensor);
+  Slot& slot = slots_[tensor];
   slot.replacement = value;
   slot.value = at::Tensor();
 }
 
 void Weights::detach_adapter() {
   low_rank_.clear();
+  std::erase_if(slots_, [](const auto& item) { return item.second.stored.empty(); });
   for (auto& [name, slot] : slots_) {
     if (slot.replacement.defined()) {
       slot.replacement = at::Tensor();

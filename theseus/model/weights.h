@@ -39,6 +39,7 @@ class Weights {
   const update::LowRank* find_low_rank(const std::string& module) const;
   // The adapter's modules by the model's own names: see Model::attach.
   void set_low_rank(const std::string& module, const update::LowRank& delta);
+  // Another value for a tensor, or a tensor that the checkpoint does not have.
   void replace(const std::string& tensor, const at::Tensor& value);
   void detach_adapter();
 

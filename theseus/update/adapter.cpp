@@ -133,6 +133,10 @@ bool is_saved_whole(const Adapter& adapter, const std::string& name) {
 void add_tensor(Adapter& adapter, const std::string& stored, const at::Tensor& tensor) {
   require(stored.starts_with(kPeftPrefix), stored, " does not begin with ", kPeftPrefix);
   std::string name = stored.substr(kPeftPrefix.size());
+  // A state dict saved by hand keeps the adapter's name in its keys.
+  if (const auto at = name.find(".default."); at != std::string::npos) {
+    name.erase(at, std::string_view(".default").size());
+  }
   if (take_suffix(name, ".lora_A.weight")) {
     adapter.low_rank[name].down = tensor;
     return;
@@ -195,6 +199,7 @@ Adapter read_adapter(const std::filesystem::path& directory) {
     refuse_variants(config);
     Adapter adapter{
         .directory = directory,
+        .task = config.text("task_type", ""),
         .base_model = config.text("base_model_name_or_path", ""),
         .rank = config.integer("r"),
         .alpha = config.number("lora_alpha"),

@@ -20,6 +20,7 @@ struct LowRank {
 // "base_model.model." in front.
 struct Adapter {
   std::filesystem::path directory;
+  std::string task;        // PEFT's task_type, such as SEQ_CLS; may be empty
   std::string base_model;  // base_model_name_or_path; may be empty
   int64_t rank = 0;        // the config's r and lora_alpha; patterns may differ by module
   double alpha = 0;

@@ -1,8 +1,6 @@
 // theseus forward MODEL --inputs IN.safetensors --out OUT.safetensors
 
-#include <filesystem>
 #include <memory>
-#include <unistd.h>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -12,14 +10,13 @@
 #include "theseus/checkpoint/write.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/model_options.h"
+#include "theseus/cli/output_path.h"
 #include "theseus/cli/progress.h"
 #include "theseus/model/generate.h"
 #include "theseus/model/golden.h"
 
 namespace theseus::cli::commands {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int64_t kMostTokens = 1'000'000;
 
@@ -33,43 +30,22 @@ struct Options {
 };
 
 // Before hours of work, not after.
-void check_output(const Options& options) {
-  const fs::path out(options.out);
-  require(out.has_filename(), "--out: '", options.out, "' names no file");
-  const auto directory = out.has_parent_path() ? out.parent_path() : fs::path(".");
-  require(fs::is_directory(directory), "--out: there is no directory ", directory.string());
+void require_language_head(const Options& options, const model::Model& model) {
   require(
-      ::access(directory.c_str(), W_OK) == 0, "--out: no right to write in ", directory.string());
-  require(!fs::is_directory(out), "--out: ", options.out, " is a directory; name a file in it");
-  std::error_code ignored;
-  require(!fs::equivalent(out, options.inputs, ignored), "--out is the same file as --inputs");
-}
-
-// A model must not be damaged by running it.
-void check_model_is_kept(const Options& options, const model::Model& model) {
-  auto files = model.checkpoint().files();
-  files.push_back(model.location().config);
-  for (const fs::path directory : {options.model.path, options.model.adapter}) {
-    for (const char* name :
-         {"model.safetensors.index.json", "pytorch_model.bin.index.json", "generation_config.json",
-          "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"}) {
-      files.push_back(directory / name);
-    }
-  }
-  for (const auto& file : files) {
-    std::error_code ignored;
-    require(
-        !fs::equivalent(options.out, file, ignored), "--out is the model's own file ",
-        file.string());
-  }
+      options.generate == 0 || model.architecture().generation.possible, "--generate: a ",
+      model.location().family, " model (", model.architecture().variant,
+      ") has no language head to generate with");
 }
 
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;
-  check_output(options);
+  check_writable(options.out);
   auto model = options.model.open();
+  auto needed = model.checkpoint().files();
+  needed.insert(needed.end(), {options.inputs, model.location().config});
+  check_nothing_lost(options.out, needed, {options.model.path, options.model.adapter});
+  require_language_head(options, model);
   const auto batch = model::read_inputs(checkpoint::Checkpoint::open(options.inputs));
-  check_model_is_kept(options, model);
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
   }
@@ -83,8 +59,12 @@ int run(const Options& options) {
   tensors.merge(tapped);
   if (options.generate > 0) {
     model.on_block({});
+    Progress tokens("tokens");
     tensors["greedy"] = model::greedy(
-        model, batch, {.new_tokens = options.generate, .ignore_end = options.ignore_end});
+        model, batch,
+        {.new_tokens = options.generate,
+         .ignore_end = options.ignore_end,
+         .watch = [&](int64_t done, int64_t all) { tokens.show(done, all); }});
   }
   progress.finish();
   checkpoint::write_safetensors(options.out, {tensors.begin(), tensors.end()});

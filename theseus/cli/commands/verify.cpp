@@ -1,6 +1,7 @@
 // theseus verify MODEL --golden FILE
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -30,6 +31,7 @@ void print_row(const model::Comparison& row) {
 
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;
+  require(std::isfinite(options.tolerance), "--tolerance is not a number");
   auto model = options.model.open();
   const auto golden = checkpoint::Checkpoint::open(options.golden);
   std::optional<update::Adapter> adapter;
@@ -46,7 +48,7 @@ int run(const Options& options) {
     wrong += row.passed ? 0 : 1;
   }
   fmt::print(
-      "{} of {} tensors within {:.0e} of {}; largest relative error {:.2e}\n", rows.size() - wrong,
+      "{} of {} tensors within {:g} of {}; largest relative error {:.2e}\n", rows.size() - wrong,
       rows.size(), options.tolerance, options.golden, worst);
   return wrong == 0 ? kDone : kNoTrustworthyNumber;
 }

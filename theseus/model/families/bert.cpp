@@ -183,6 +183,12 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
   result.variant = config.text("model_type");
   result.towers = {tower};
   result.inputs = {"input_ids", "attention_mask", "token_type_ids"};
+  result.prefix = "bert.";
+  if (!declare.has("classifier.weight") && declare.has(prefix + "pooler.dense.weight")) {
+    result.head = "classifier";
+    result.head_task = "SEQ_CLS";  // for tokens a head of this name would mean something else
+    result.head_width = tower.width;
+  }
   result.adopt(std::move(declare));
   result.network = std::make_unique<Bert>(
       tower, prefix, config.number("layer_norm_eps", 1e-12),

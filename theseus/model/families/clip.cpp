@@ -130,6 +130,23 @@ void declare_blocks(Declaration& declare, const Stack& stack, int64_t first) {
   declare.in_block(kOuter);
 }
 
+// Old configs say everything twice; transformers lets the second win.
+void check_said_once(const Json& config, const std::string& name) {
+  if (!config.has(name + "_dict")) {
+    return;
+  }
+  const auto first = config.object(name);
+  const auto second = config.object(name + "_dict");
+  for (const char* key :
+       {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+        "hidden_act", "layer_norm_eps", "vocab_size", "max_position_embeddings", "image_size",
+        "patch_size", "num_channels", "eos_token_id"}) {
+    require(
+        !second.has(key) || second.dump(key) == first.dump(key), second.where(key), ": ",
+        second.dump(key), ", but ", first.where(key), ": ", first.dump(key));
+  }
+}
+
 Stack read_stack(const Json& config, const std::string& name, const std::string& prefix) {
   Tower tower{
       .name = name,
@@ -156,6 +173,8 @@ Stack read_stack(const Json& config, const std::string& name, const std::string&
 }
 
 Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) {
+  check_said_once(config, "vision_config");
+  check_said_once(config, "text_config");
   const auto visual = read_stack(config.object("vision_config"), "visual", "vision_model.");
   const auto text_config = config.object("text_config");
   const auto text = read_stack(text_config, "text", "text_model.");

@@ -11,6 +11,7 @@
 #include <numbers>
 
 #include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
 
 #include "theseus/base/error.h"
 #include "theseus/model/family.h"
@@ -90,7 +91,7 @@ class Llama final : public Network {
       pass.outputs["logits"] = pass.linear("lm_head", x);
     } else {
       pass.outputs["logits"] =
-          pass.linear_tied("lm_head", x, options_.prefix + "embed_tokens.weight");
+          pass.linear("lm_head", x, options_.prefix + "embed_tokens.weight", "");
     }
   }
 
@@ -151,6 +152,9 @@ at::Tensor frequencies_of(const Json& config, int64_t head_dim) {
     const auto rope = config.object(key);
     theta = rope.number("rope_theta", theta);
     type = rope.text("rope_type", rope.text("type", "default"));
+    refuse_others(
+        rope, {"rope_theta", "rope_type", "type", "factor", "low_freq_factor", "high_freq_factor",
+               "original_max_position_embeddings", "partial_rotary_factor"});
     refuse_unless(rope, "partial_rotary_factor", "1.0");
   }
   refuse_unless(config, "partial_rotary_factor", "1.0");
@@ -184,6 +188,9 @@ int64_t window_of(const Json& config, const Variant& variant) {
   const bool sliding = std::find(layers.begin(), layers.end(), "sliding_attention") != layers.end();
   const bool switched_off =
       variant.name.starts_with("qwen") && !config.boolean("use_sliding_window", false);
+  if (variant.name == "mistral" && !config.raw().contains("sliding_window")) {
+    return 4096;  // transformers' default, which is not null's meaning
+  }
   return config.has("sliding_window") && (sliding || !switched_off)
              ? size_of(config, "sliding_window")
              : 0;
@@ -269,14 +276,14 @@ Generation read_generation(const Json& config) {
 Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) {
   const auto& variant = variant_of(config);
   const auto tower = read_tower(config, variant);
-  const bool prefixed =
-      Declaration(checkpoint, {.wrappers = {"", "module."}, .anchor = "model.embed_tokens.weight"})
-          .has("model.embed_tokens.weight");
+  // "model." belongs to the names here, so it is not taken for a wrapper.
+  const std::vector<std::string> wrappers = {"", "module.", "_orig_mod."};
+  const std::string anchor = "embed_tokens.weight";
+  const bool prefixed = Declaration(checkpoint, {.wrappers = wrappers, .anchor = "model." + anchor})
+                            .has("model." + anchor);
   const std::string prefix = prefixed ? "model." : "";
 
-  Declaration declare(
-      checkpoint,
-      {.wrappers = {"", "module.", "_orig_mod."}, .anchor = prefix + "embed_tokens.weight"});
+  Declaration declare(checkpoint, {.wrappers = wrappers, .anchor = prefix + anchor});
   declare.tensor(
       prefix + "embed_tokens.weight", {tower.vocabulary, tower.width},
       {"<vocab>", "decoder.stream"});
@@ -292,6 +299,7 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
   result.variant = config.text("model_type");
   result.towers = {tower};
   result.inputs = {"input_ids", "attention_mask"};
+  result.prefix = "model.";
   result.adopt(std::move(declare));
   if (head != Options::Head::kNone) {
     result.generation = read_generation(config);

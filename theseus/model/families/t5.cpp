@@ -69,7 +69,7 @@ class T5 final : public Network {
       x = x * (1 / std::sqrt(static_cast<double>(decoder_.width)));
     }
     pass.outputs["logits"] =
-        options_.tied ? pass.linear_tied("lm_head", x, "shared.weight") : pass.linear("lm_head", x);
+        options_.tied ? pass.linear("lm_head", x, "shared.weight", "") : pass.linear("lm_head", x);
   }
 
  private:
@@ -281,8 +281,13 @@ void read_feed_forward(const Json& config, Options& options) {
   const auto words = config.text("feed_forward_proj", "relu");
   options.gated = words.starts_with("gated-");
   const auto act = options.gated ? words.substr(6) : words;
-  options.act =
-      activation(words == "gated-gelu" ? "gelu_new" : act, config.where("feed_forward_proj"));
+  const auto meant = words == "gated-gelu" ? "gelu_new" : act;
+  options.act = activation(meant, config.where("feed_forward_proj"));
+  require(
+      config.text("dense_act_fn", meant) == meant &&
+          config.boolean("is_gated_act", options.gated) == options.gated,
+      config.where("feed_forward_proj"), ": '", words,
+      "' disagrees with dense_act_fn or is_gated_act");
 }
 
 // transformers 5 says scale_decoder_outputs and leaves tie_word_embeddings true whatever the file

@@ -151,6 +151,11 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
   result.variant = config.text("model_type");
   result.towers = {tower};
   result.inputs = {"pixel_values"};
+  result.prefix = "vit.";
+  if (!declare.has("classifier.weight")) {
+    result.head = "classifier";
+    result.head_width = tower.width;
+  }
   result.adopt(std::move(declare));
   result.network = std::make_unique<Vit>(
       tower, prefix, config.number("layer_norm_eps", 1e-12),
