@@ -1,6 +1,5 @@
 #include "tests/support/scratch_dir.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -28,12 +27,9 @@ std::filesystem::path ScratchDir::file(std::string_view name, std::string_view c
   return result;
 }
 
-// Not std::ofstream: beside pip's libtorch 2.11 its constructor crashed.
 void write_bytes(const std::filesystem::path& path, std::string_view content) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  const bool whole =
-      file != nullptr && std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  if (file == nullptr || std::fclose(file) != 0 || !whole) {
+  std::ofstream file(path, std::ios::binary);
+  if (!file.write(content.data(), std::ssize(content)).flush()) {
     throw std::runtime_error("cannot write " + path.string());
   }
 }

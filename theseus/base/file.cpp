@@ -80,12 +80,15 @@ void sync_directory(const std::filesystem::path& directory) {
   }
 }
 
-// Where a link leads: what is written belongs there, and the link stays.
-std::filesystem::path resolved(const std::filesystem::path& path) {
+// Where a link leads, also when nothing is there yet: what is written belongs there, and the link
+// stays.
+std::filesystem::path resolved(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as many as the system follows
   std::error_code error;
-  const bool link = std::filesystem::is_symlink(path, error);
-  const auto target = link ? std::filesystem::weakly_canonical(path, error) : path;
-  return error ? path : target;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return path;
 }
 
 }  // namespace
