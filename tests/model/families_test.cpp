@@ -193,7 +193,7 @@ TEST(Configs, ThatAreNotImplementedAreRefusedByName) {
     const char* from;
     const char* to;
     std::vector<std::string> parts;
-  } kRows[] = {
+  } rows[] = {
       {"mistral", "\"silu\"", "\"mish\"", {"config.json: hidden_act", "'mish'", "silu"}},
       {"llama3_rope", "\"llama3\"", "\"yarn\"", {"rope_parameters.rope_type", "'yarn'"}},
       {"bert_bare", "\"gelu_new\"", "\"tanh\"", {"hidden_act", "'tanh'"}},
@@ -217,7 +217,7 @@ TEST(Configs, ThatAreNotImplementedAreRefusedByName) {
        {"model.layers.1.", "does not use"}},
       {"t5_own_head", "\"gated-gelu\"", "\"gated-mish\"", {"feed_forward_proj", "mish"}},
   };
-  for (const auto& row : kRows) {
+  for (const auto& row : rows) {
     SCOPED_TRACE(row.to);
     const auto message = EditedCase(row.name, row.from, row.to).refusal();
     for (const auto& part : row.parts) {
