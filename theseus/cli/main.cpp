@@ -22,7 +22,7 @@ namespace {
 void on_interrupt(int signal) {
   remove_unfinished_files();
   if (::isatty(STDERR_FILENO) == 1) {
-    constexpr std::string_view kMessage = "\ninterrupted; nothing was written\n";
+    constexpr std::string_view kMessage = "\ninterrupted\n";
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
   }
   ::_exit(128 + signal);

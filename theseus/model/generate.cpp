@@ -8,14 +8,6 @@
 namespace theseus::model {
 namespace {
 
-at::Tensor ended(const at::Tensor& tokens, const std::vector<int64_t>& end) {
-  auto hit = at::zeros_like(tokens, at::kBool);
-  for (const auto id : end) {
-    hit = hit.logical_or(tokens.eq(id));
-  }
-  return hit;
-}
-
 // Where each token stands in its row, not counting the padding before it.
 at::Tensor positions_of(const at::Tensor& mask) {
   return (mask.to(at::kLong).cumsum(-1) - 1).clamp_min(0);
@@ -87,12 +79,24 @@ at::Tensor continued(Model& model, const Batch& batch, const GreedyOptions& opti
 
 }  // namespace
 
-at::Tensor greedy(Model& model, const Batch& batch, const GreedyOptions& options) {
+at::Tensor ended(const at::Tensor& tokens, const std::vector<int64_t>& end) {
+  auto hit = at::zeros_like(tokens, at::kBool);
+  for (const auto id : end) {
+    hit = hit.logical_or(tokens.eq(id));
+  }
+  return hit;
+}
+
+void require_can_generate(const Model& model) {
   const auto& generation = model.architecture().generation;
   require(
       generation.possible, "a ", model.location().family, " model (", model.architecture().variant,
       ") has no language head to generate with");
   require(generation.refused.empty(), generation.refused);
+}
+
+at::Tensor greedy(Model& model, const Batch& batch, const GreedyOptions& options) {
+  require_can_generate(model);
   require(
       options.new_tokens > 0, "the number of new tokens must be positive, found ",
       options.new_tokens);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -15,6 +16,12 @@ struct GreedyOptions {
   // Called after each token with how many of at most how many there are; may be empty.
   std::function<void(int64_t done, int64_t all)> watch = {};
 };
+
+// Throws InputError when `model` has no language head, or a setting that is not implemented.
+void require_can_generate(const Model& model);
+
+// Which of `tokens` are an end-of-sequence id. bool, like tokens
+at::Tensor ended(const at::Tensor& tokens, const std::vector<int64_t>& end);
 
 // The most likely next token, again and again, up to `new_tokens` times. Returns the whole sequences,
 // int64 [n, t]: prompt and new tokens, or for an encoder-decoder the start token and new tokens. Rows

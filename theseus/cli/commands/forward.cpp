@@ -29,14 +29,6 @@ struct Options {
   bool ignore_end = false;
 };
 
-// Before hours of work, not after.
-void require_language_head(const Options& options, const model::Model& model) {
-  require(
-      options.generate == 0 || model.architecture().generation.possible, "--generate: a ",
-      model.location().family, " model (", model.architecture().variant,
-      ") has no language head to generate with");
-}
-
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;
   check_writable(options.out);
@@ -44,7 +36,9 @@ int run(const Options& options) {
   auto needed = model.checkpoint().files();
   needed.insert(needed.end(), {options.inputs, model.location().config});
   check_nothing_lost(options.out, needed, {options.model.path, options.model.adapter});
-  require_language_head(options, model);
+  if (options.generate > 0) {
+    model::require_can_generate(model);
+  }
   const auto batch = model::read_inputs(checkpoint::Checkpoint::open(options.inputs));
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
