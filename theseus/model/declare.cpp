@@ -86,45 +86,121 @@ void Declaration::tensor(
        .block = block_});
 }
 
-void Declaration::linear(const std::string& module, const Side& out, const Side& in, bool bias) {
-  tensor(module + ".weight", {out.width, in.width}, {out.space, in.space});
-  if (bias) {
-    tensor(module + ".bias", {out.width}, {out.space});
+void Declaration::space(const Side& side) {
+  if (!is_fixed(side.space)) {
+    auto& known = spaces[side.space];
+    known.width = side.width;
+    known.heads = std::max(known.heads, side.heads);
+    known.rigid_heads = known.rigid_heads || side.rigid_heads;
   }
 }
 
-void Declaration::fused(const std::string& name, const std::vector<Side>& outs, const Side& in) {
-  const bool matrix = in.width > 0;
+void Declaration::linear(const std::string& module, const Side& out, const Side& in, bool bias) {
+  tensor(module + ".weight", {out.width, in.width}, {out.space, in.space});
+  parameters.back().role = Role::kWeight;
+  if (bias) {
+    tensor(module + ".bias", {out.width}, {out.space});
+    parameters.back().role = Role::kBias;
+  }
+  space(out);
+  space(in);
+  linears.push_back(
+      {.module = module,
+       .weight = module + ".weight",
+       .bias = bias ? module + ".bias" : "",
+       .in = in.space,
+       .out = {out.space},
+       .block = block_});
+}
+
+// Rows of a fused tensor: one parameter, `row` moves behind them.
+void Declaration::part(const std::string& name, const Side& out, const Side* in, int64_t& row) {
+  Parameter part{
+      .name = name + "#" + last_word(out.space),
+      .tensor = name,
+      .stored = find(name)->name,
+      .row = row,
+      .shape = {out.width},
+      .axes = {out.space},
+      .block = block_,
+      .role = in == nullptr ? Role::kBias : Role::kWeight};
+  if (in != nullptr) {
+    part.shape.push_back(in->width);
+    part.axes.push_back(in->space);
+  }
+  parameters.push_back(std::move(part));
+  row += out.width;
+}
+
+void Declaration::fused(
+    const std::string& module,
+    const std::string& weight,
+    const std::string& bias,
+    const std::vector<Side>& outs,
+    const Side& in) {
+  Linear layer{.module = module, .weight = weight, .bias = bias, .in = in.space, .block = block_};
   int64_t rows = 0;
   for (const auto& out : outs) {
     rows += out.width;
+    layer.out.push_back(out.space);
+    space(out);
   }
-  const auto& info =
-      claim(name, matrix ? std::vector<int64_t>{rows, in.width} : std::vector<int64_t>{rows});
+  space(in);
+  linears.push_back(std::move(layer));
+  claim(weight, {rows, in.width});
   int64_t row = 0;
   for (const auto& out : outs) {
-    Parameter part{
-        .name = name + "#" + last_word(out.space),
-        .tensor = name,
-        .stored = info.name,
-        .row = row,
-        .shape = {out.width},
-        .axes = {out.space},
-        .block = block_};
-    if (matrix) {
-      part.shape.push_back(in.width);
-      part.axes.push_back(in.space);
-    }
-    parameters.push_back(std::move(part));
-    row += out.width;
+    part(weight, out, &in, row);
   }
+  if (!bias.empty()) {
+    claim(bias, {rows});
+    row = 0;
+    for (const auto& out : outs) {
+      part(bias, out, nullptr, row);
+    }
+  }
+}
+
+void Declaration::projection(const std::string& name, const Side& out, const Side& in) {
+  tensor(name, {in.width, out.width}, {in.space, out.space});
+  parameters.back().role = Role::kWeight;
+  space(out);
+  space(in);
+  linears.push_back(
+      {.module = name,
+       .weight = name,
+       .transposed = true,
+       .in = in.space,
+       .out = {out.space},
+       .block = block_});
+}
+
+void Declaration::tied_head(const std::string& module, const std::string& weight, const Side& in) {
+  space(in);
+  linears.push_back(
+      {.module = module, .weight = weight, .in = in.space, .out = {"<vocab>"}, .block = block_});
 }
 
 void Declaration::norm(const std::string& module, const Side& out, bool bias) {
   tensor(module + ".weight", {out.width}, {out.space});
+  parameters.back().role = Role::kGain;
   if (bias) {
     tensor(module + ".bias", {out.width}, {out.space});
+    parameters.back().role = Role::kShift;
   }
+  const Side in{out.space + "_raw", out.width};
+  space(out);
+  space(in);
+  norms.push_back({.module = module, .in = in.space, .out = out.space, .block = block_});
+}
+
+void Declaration::head_norm(const std::string& module, int64_t width) {
+  tensor(module + ".weight", {width}, {"<head unit>"});
+  parameters.back().role = Role::kGain;
+}
+
+void Declaration::same_units(const Side& space, const Side& behind) {
+  spaces[space.space].behind = behind.space;
 }
 
 void Declaration::tied(const std::string& name, const std::string& tied_to) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -39,13 +40,29 @@ class Declaration {
   struct Side {
     std::string space;
     int64_t width;
+    int64_t heads = 0;
+    bool rigid_heads = false;
   };
   void linear(const std::string& module, const Side& out, const Side& in, bool bias);
-  // One tensor whose rows are those of several: `name` [sum of out widths, in], or [sum] for a bias
-  // (`in.width` 0). Parts are named after the last word of their space.
-  void fused(const std::string& name, const std::vector<Side>& outs, const Side& in);
-  // weight [width] and, if `bias`, bias [width], in the space of the norm's output.
+  // A linear layer whose rows are those of several: tensor `weight` [sum of out widths, in] and,
+  // unless empty, `bias` [sum]. Parts are named after the last word of their space.
+  void fused(
+      const std::string& module,
+      const std::string& weight,
+      const std::string& bias,
+      const std::vector<Side>& outs,
+      const Side& in);
+  // A linear layer without bias whose one tensor is stored [in, out].
+  void projection(const std::string& name, const Side& out, const Side& in);
+  // A linear layer onto the vocabulary that reads the tensor of an embedding.
+  void tied_head(const std::string& module, const std::string& weight, const Side& in);
+  // weight [width] and, if `bias`, bias [width], in the space of the norm's output. What the norm
+  // reads is a space of its own, named after it.
   void norm(const std::string& module, const Side& out, bool bias);
+  // A gain [width] that is shared by all heads: its axis is fixed.
+  void head_norm(const std::string& module, int64_t width);
+  // `space` has the units of `behind`, which lies behind an activation function.
+  void same_units(const Side& space, const Side& behind);
 
   // `name` is `tied_to`, which has been declared. The checkpoint may hold a copy of it: that it is a
   // copy, bit for bit, is checked here.
@@ -59,12 +76,17 @@ class Declaration {
   void finish() const;
 
   std::vector<Parameter> parameters;
+  std::vector<Linear> linears;
+  std::vector<Norm> norms;
+  std::map<std::string, Space> spaces;
   std::vector<Tie> ties;
   std::vector<std::string> not_run;
 
  private:
   const checkpoint::TensorInfo* find(const std::string& name) const;
   const checkpoint::TensorInfo& claim(const std::string& name, const std::vector<int64_t>& shape);
+  void space(const Side& side);
+  void part(const std::string& name, const Side& out, const Side* in, int64_t& row);
   std::vector<std::string> claim_matching(std::initializer_list<std::string_view> patterns);
 
   const checkpoint::Checkpoint& checkpoint_;

@@ -20,22 +20,26 @@ int64_t Architecture::blocks() const {
 void Architecture::adopt(Declaration&& declaration) {
   declaration.finish();
   parameters = std::move(declaration.parameters);
+  linears = std::move(declaration.linears);
+  norms = std::move(declaration.norms);
+  spaces = std::move(declaration.spaces);
   ties = std::move(declaration.ties);
   not_run = std::move(declaration.not_run);
   aliases = declaration.aliases();
 }
 
 BlockSpaces::BlockSpaces(const Tower& tower, int64_t block) {
-  const auto side = [&](const char* name, int64_t width) {
-    return Side{.space = c10::str(tower.name, ".", block, ".", name), .width = width};
+  const auto side = [&](const char* name, int64_t width, int64_t heads = 0) {
+    return Side{
+        .space = c10::str(tower.name, ".", block, ".", name), .width = width, .heads = heads};
   };
   const auto inner = tower.heads * tower.head_dim;
   const auto shared = tower.key_value_heads * tower.head_dim;
   attn_in = side("attn_in", tower.width);
-  q = side("q", inner);
-  k = side("k", shared);
-  v = side("v", shared);
-  attn_mix = side("attn_mix", inner);
+  q = side("q", inner, tower.heads);
+  k = side("k", shared, tower.key_value_heads);
+  v = side("v", shared, tower.key_value_heads);
+  attn_mix = side("attn_mix", inner, tower.heads);
   attn_out = side("attn_out", tower.width);
   mlp_in = side("mlp_in", tower.width);
   mlp_up = side("mlp_up", tower.mlp);

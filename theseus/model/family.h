@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +44,9 @@ struct Architecture {
   std::vector<Tower> towers;
   std::vector<std::string> inputs;  // names of Batch that it takes
   std::vector<Parameter> parameters;
+  std::vector<Linear> linears;
+  std::vector<Norm> norms;
+  std::map<std::string, Space> spaces;  // those that are not fixed
   std::vector<Tie> ties;
   std::vector<std::string> not_run;
   Generation generation;

@@ -136,6 +136,10 @@ at::Tensor causal_mask(int64_t tq, int64_t tk, c10::Device device) {
   return at::ones({tq, tk}, options).tril(tk - tq).view({1, 1, tq, tk});
 }
 
+at::Tensor up_to(const at::Tensor& last, int64_t tokens) {
+  return at::arange(tokens, last.options()).unsqueeze(0) <= last.unsqueeze(1);
+}
+
 at::Tensor key_mask(const at::Tensor& attention_mask) {
   return attention_mask.defined() ? attention_mask.to(at::kBool).unsqueeze(1).unsqueeze(1)
                                   : at::Tensor();

@@ -37,6 +37,8 @@ at::Tensor attend(
 
 // Query i, which stands at position tk - tq + i, may see keys up to its own position.
 at::Tensor causal_mask(int64_t tq, int64_t tk, c10::Device device);  // bool [1, 1, tq, tk]
+// Tokens up to and with the one at `last` [n].
+at::Tensor up_to(const at::Tensor& last, int64_t tokens);  // bool [n, tokens]
 // attention_mask [n, tk] of 0 and 1 as keys to be seen; undefined stays undefined.
 at::Tensor key_mask(const at::Tensor& attention_mask);  // bool [n, 1, 1, tk]
 // Both, where either may be undefined.

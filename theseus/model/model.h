@@ -30,9 +30,14 @@ class Model {
   // is not finite.
   Outputs forward(const Batch& batch, Taps* taps = nullptr);
 
-  // The same in the caller's hands: begin(), then run() as often as tokens are generated.
+  // The same in the caller's hands: begin(), then run() as often as tokens are generated; or
+  // network().enter(), run_block() for each block, network().leave().
   Pass begin(const Batch& batch, Taps* taps = nullptr);
   void run(Pass& pass) const;
+  const Network& network() const { return *architecture_.network; }
+  // Block `block` of all towers' blocks counted through.
+  void run_block(int64_t block, Pass& pass) const;
+  Weights& weights() { return *weights_; }
   // Keeps at most one block's weights in memory at a time.
   void set_walk(bool drop_blocks) { drop_blocks_ = drop_blocks; }
   // How many sequences a block runs for at a time on a CPU; 0: chosen by size. The results are the
@@ -47,7 +52,6 @@ class Model {
  private:
   const Tower& tower_of(int64_t block) const;
   int64_t sequences_at_a_time(const Tower& tower, const at::Tensor& stream) const;
-  void run_block(int64_t block, Pass& pass) const;
 
   Location location_;
   std::shared_ptr<const checkpoint::Checkpoint> checkpoint_;

@@ -16,6 +16,10 @@ inline bool is_fixed(const std::string& space) {
 constexpr int64_t kOuter =
     -1;  // Parameter::block of what no block owns: embeddings, last norm, head
 
+// What a parameter does. Tables are everything that is neither a linear layer nor a norm: embeddings,
+// positions, scales.
+enum class Role { kTable, kWeight, kBias, kGain, kShift };
+
 // One weight as the method sees it: a tensor of the checkpoint, or some rows of a fused one.
 struct Parameter {
   std::string name;    // the library's own name; a part of a fused tensor ends in "#q", "#k", "#v"
@@ -25,8 +29,38 @@ struct Parameter {
   std::vector<int64_t> shape;
   std::vector<std::string> axes;  // the space of each axis, as many as shape
   int64_t block = kOuter;
+  Role role = Role::kTable;
 
   bool fused() const { return name != tensor; }
+};
+
+// A linear layer y = x W^T + b, by the name under which Taps see it. Its output may be several spaces
+// side by side (fused q, k and v).
+struct Linear {
+  std::string module;
+  std::string weight;       // tensor [out, in]
+  std::string bias;         // tensor [out], or empty
+  bool transposed = false;  // the weight is stored [in, out]
+  std::string in;
+  std::vector<std::string> out;  // in order of rows
+  int64_t block = kOuter;
+};
+
+// A norm, by the name under which Taps see it.
+struct Norm {
+  std::string module;
+  std::string in;
+  std::string out;
+  int64_t block = kOuter;
+};
+
+// What is known of a space besides its name.
+struct Space {
+  int64_t width = 0;
+  int64_t heads = 0;         // its units come in so many heads; 0: they do not
+  bool rigid_heads = false;  // units of a head have their own meaning (rotary positions)
+  // A space with the same units, more of whose directions are used: behind the activation function.
+  std::string behind;
 };
 
 // One stack of blocks with a residual stream of its own. 0 where a size does not apply.

@@ -29,6 +29,13 @@ at::Tensor Pass::observed(const std::string& module, const at::Tensor& x, at::Te
   return y;
 }
 
+at::Tensor Pass::observed_norm(const std::string& module, const at::Tensor& x, at::Tensor y) {
+  if (taps_ != nullptr) {
+    taps_->norm(module, x, y);
+  }
+  return y;
+}
+
 at::Tensor Pass::linear(const std::string& module, const at::Tensor& x) {
   const auto bias = module + ".bias";
   return linear(module, x, module + ".weight", weights_.has(bias) ? bias : "");
@@ -50,11 +57,12 @@ at::Tensor Pass::project(const std::string& tensor, const at::Tensor& x) {
 
 at::Tensor Pass::layer_norm(const std::string& module, const at::Tensor& x, double eps) {
   const auto& gain = weights_[module + ".weight"];
-  return at::layer_norm(x, gain.sizes(), gain, weights_[module + ".bias"], eps);
+  return observed_norm(
+      module, x, at::layer_norm(x, gain.sizes(), gain, weights_[module + ".bias"], eps));
 }
 
 at::Tensor Pass::rms_norm(const std::string& module, const at::Tensor& x, double eps) {
-  return model::rms_norm(x, weights_[module + ".weight"], eps);
+  return observed_norm(module, x, model::rms_norm(x, weights_[module + ".weight"], eps));
 }
 
 at::Tensor Pass::embedding(const std::string& tensor, const at::Tensor& ids) {

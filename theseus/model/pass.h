@@ -24,6 +24,9 @@ class Taps {
   virtual ~Taps() = default;
   virtual void linear(
       const std::string& module, const at::Tensor& input, const at::Tensor& output) = 0;
+  // The same for norms.
+  virtual void norm(
+      const std::string& /*module*/, const at::Tensor& /*input*/, const at::Tensor& /*output*/) {}
 };
 
 // Keys and values of earlier tokens, for generating one token at a time.
@@ -42,6 +45,8 @@ class Pass {
   Batch batch;  // on the device
   // State between blocks; the first axis of each is the sequences of one of the towers, or 1.
   std::map<std::string, at::Tensor> streams;
+  // Tokens that are no padding, by tower, bool [n, t]; a tower that is not there has no padding.
+  std::map<std::string, at::Tensor> kept;
   Outputs outputs;
   Cache* cache = nullptr;        // set: keep keys and values, and the batch is what follows them
   bool last_token_only = false;  // the head sees the last token of each sequence alone
@@ -78,6 +83,7 @@ class Pass {
       const std::string& module, const at::Tensor& k, const at::Tensor& v);
 
  private:
+  at::Tensor observed_norm(const std::string& module, const at::Tensor& x, at::Tensor y);
   at::Tensor observed(const std::string& module, const at::Tensor& x, at::Tensor y);
 
   Weights& weights_;

@@ -70,6 +70,11 @@ void Weights::replace(const std::string& tensor, const at::Tensor& value) {
   slot.value = at::Tensor();
 }
 
+void Weights::restore(const std::string& tensor) {
+  Slot& slot = slots_.at(tensor);
+  slot.replacement = slot.value = at::Tensor();
+}
+
 void Weights::detach_adapter() {
   low_rank_.clear();
   std::erase_if(slots_, [](const auto& item) { return item.second.stored.empty(); });

@@ -37,6 +37,7 @@ class Bert final : public Network {
     pass.streams["encoder"] = pass.layer_norm(name + "LayerNorm", x, eps_);
     if (const auto mask = checked_mask(pass, "attention_mask", ids.sizes()); mask.defined()) {
       pass.streams["mask"] = key_mask(mask);
+      pass.kept["encoder"] = mask.to(at::kBool);
     }
   }
 
@@ -90,25 +91,23 @@ std::vector<std::string> aliases(const std::string& name) {
   return {};
 }
 
-// A post-norm block reads what the norm before it wrote: `input` is that norm's output space.
-void declare_block(
-    Declaration& declare,
-    const Tower& tower,
-    int64_t i,
-    const std::string& prefix,
-    const Declaration::Side& input,
-    const Declaration::Side& output) {
+// A post-norm block ends in a norm, whose output the next block reads. The two are spaces of their
+// own, since blocks of models of different depth are matched one by one.
+void declare_block(Declaration& declare, const Tower& tower, int64_t i, const std::string& prefix) {
   declare.in_block(i);
   const BlockSpaces s(tower, i);
   const auto name = c10::str(prefix, "encoder.layer.", i, ".");
-  declare.linear(name + "attention.self.query", s.q, input, true);
-  declare.linear(name + "attention.self.key", s.k, input, true);
-  declare.linear(name + "attention.self.value", s.v, input, true);
+  declare.linear(name + "attention.self.query", s.q, s.attn_in, true);
+  declare.linear(name + "attention.self.key", s.k, s.attn_in, true);
+  declare.linear(name + "attention.self.value", s.v, s.attn_in, true);
   declare.linear(name + "attention.output.dense", s.attn_out, s.attn_mix, true);
   declare.norm(name + "attention.output.LayerNorm", s.mlp_in, true);
   declare.linear(name + "intermediate.dense", s.mlp_up, s.mlp_in, true);
   declare.linear(name + "output.dense", s.mlp_out, s.mlp_mid, true);
-  declare.norm(name + "output.LayerNorm", output, true);
+  const auto written = c10::str("encoder.", i, ".block_out");
+  declare.norm(name + "output.LayerNorm", {written, tower.width}, true);
+  declare.same_units(s.v, s.attn_mix);
+  declare.same_units(s.mlp_up, s.mlp_mid);
 }
 
 Tower read_tower(const Json& config) {
@@ -132,10 +131,12 @@ Tower read_tower(const Json& config) {
 void declare_head(
     Declaration& declare, const Json& config, const std::string& prefix, const Tower& tower) {
   const bool pooler = declare.has(prefix + "pooler.dense.weight");
-  const Declaration::Side last{c10::str("encoder.", tower.blocks, ".attn_in"), tower.width};
+  const Declaration::Side last{"encoder.final", tower.width};
+  const Declaration::Side before_tanh{"encoder.pooled_up", tower.width};
   const Declaration::Side pooled{"encoder.pooled", tower.width};
   if (pooler) {
-    declare.linear(prefix + "pooler.dense", pooled, last, true);
+    declare.linear(prefix + "pooler.dense", before_tanh, last, true);
+    declare.same_units(before_tanh, pooled);
   }
   if (!declare.has("classifier.weight")) {
     return;
@@ -167,12 +168,9 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
       {"<position>", "encoder.stream"});
   declare.tensor(
       name + "token_type_embeddings.weight", {types, tower.width}, {"<type>", "encoder.stream"});
-  const auto input_of = [&](int64_t i) {
-    return Declaration::Side{c10::str("encoder.", i, ".attn_in"), tower.width};
-  };
-  declare.norm(name + "LayerNorm", input_of(0), true);
+  declare.norm(name + "LayerNorm", {"encoder.embedded", tower.width}, true);
   for (int64_t i = 0; i < tower.blocks; ++i) {
-    declare_block(declare, tower, i, prefix, input_of(i), input_of(i + 1));
+    declare_block(declare, tower, i, prefix);
   }
   declare.in_block(kOuter);
   declare_head(declare, config, prefix, tower);

@@ -52,8 +52,11 @@ class Clip final : public Network {
       const auto positions = pass.weight(name + "position_embedding.weight");
       pass.streams["text"] = pass.embedding(name + "token_embedding.weight", ids) +
                              positions.narrow(0, 0, ids.size(1));
-      const auto seen = key_mask(checked_mask(pass, "attention_mask", ids.sizes()));
-      pass.streams["text_mask"] = both(causal_mask(ids.size(1), ids.size(1), pass.device()), seen);
+      const auto mask = checked_mask(pass, "attention_mask", ids.sizes());
+      pass.kept["text"] =
+          mask.defined() ? mask.to(at::kBool) : up_to(end_positions(ids), ids.size(1));
+      pass.streams["text_mask"] =
+          both(causal_mask(ids.size(1), ids.size(1), pass.device()), key_mask(mask));
     }
   }
 
@@ -126,6 +129,8 @@ void declare_blocks(Declaration& declare, const Stack& stack, int64_t first) {
     declare.norm(name + "layer_norm2", s.mlp_in, true);
     declare.linear(name + "mlp.fc1", s.mlp_up, s.mlp_in, true);
     declare.linear(name + "mlp.fc2", s.mlp_out, s.mlp_mid, true);
+    declare.same_units(s.v, s.attn_mix);
+    declare.same_units(s.mlp_up, s.mlp_mid);
   }
   declare.in_block(kOuter);
 }

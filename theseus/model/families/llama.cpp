@@ -57,6 +57,9 @@ class Llama final : public Network {
         ": sliding window attention is not implemented beyond the window");
     pass.streams["decoder"] = pass.embedding(options_.prefix + "embed_tokens.weight", ids);
     const auto mask = checked_mask(pass, "attention_mask", {ids.size(0), past + t});
+    if (mask.defined()) {
+      pass.kept["decoder"] = mask.narrow(1, past, t).to(at::kBool);
+    }
     pass.streams["mask"] = both(causal_mask(t, past + t, pass.device()), key_mask(mask));
     auto positions = pass.find_input("position_ids");  // [n or 1, t]
     if (!positions.defined()) {
@@ -228,7 +231,8 @@ void declare_block(
   const bool qkv_bias = variant.qkv_bias || o_bias;
   const bool mlp_bias = config.boolean("mlp_bias", false);
   declare.in_block(i);
-  const BlockSpaces s(tower, i);
+  BlockSpaces s(tower, i);
+  s.q.rigid_heads = s.k.rigid_heads = true;  // rotary positions
   const Declaration::Side gate{c10::str("decoder.", i, ".mlp_gate"), tower.mlp};
   const auto name = c10::str(prefix, "layers.", i, ".");
   declare.norm(name + "input_layernorm", s.attn_in, false);
@@ -236,20 +240,26 @@ void declare_block(
   declare.linear(name + "self_attn.k_proj", s.k, s.attn_in, qkv_bias);
   declare.linear(name + "self_attn.v_proj", s.v, s.attn_in, qkv_bias);
   if (variant.qk_norm) {
-    declare.norm(name + "self_attn.q_norm", {s.q.space + "_head", tower.head_dim}, false);
-    declare.norm(name + "self_attn.k_norm", {s.k.space + "_head", tower.head_dim}, false);
+    declare.head_norm(name + "self_attn.q_norm", tower.head_dim);
+    declare.head_norm(name + "self_attn.k_norm", tower.head_dim);
   }
   declare.linear(name + "self_attn.o_proj", s.attn_out, s.attn_mix, o_bias);
   declare.norm(name + "post_attention_layernorm", s.mlp_in, false);
   declare.linear(name + "mlp.gate_proj", gate, s.mlp_in, mlp_bias);
   declare.linear(name + "mlp.up_proj", s.mlp_up, s.mlp_in, mlp_bias);
   declare.linear(name + "mlp.down_proj", s.mlp_out, s.mlp_mid, mlp_bias);
+  declare.same_units(gate, s.mlp_mid);
+  declare.same_units(s.mlp_up, s.mlp_mid);
+  if (tower.heads == tower.key_value_heads) {
+    declare.same_units(s.v, s.attn_mix);
+  }
 }
 
 Options::Head declare_head(
     Declaration& declare, const Json& config, const Tower& tower, const std::string& prefix) {
   if (config.boolean("tie_word_embeddings", false)) {
     declare.tied("lm_head.weight", prefix + "embed_tokens.weight");
+    declare.tied_head("lm_head", prefix + "embed_tokens.weight", {"decoder.final", tower.width});
     return Options::Head::kTied;
   }
   const auto architectures = config.texts("architectures");

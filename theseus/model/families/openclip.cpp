@@ -40,6 +40,7 @@ class OpenClip final : public Network {
       const auto positions = pass.weight(prefix_ + "positional_embedding");
       pass.streams["text"] = pass.embedding(prefix_ + "token_embedding.weight", ids) +
                              positions.narrow(0, 0, ids.size(1));
+      pass.kept["text"] = up_to(ids.argmax(-1), ids.size(1));
     }
   }
 
@@ -97,12 +98,15 @@ void declare_blocks(
     const BlockSpaces s(tower, i);
     const auto name = c10::str(prefix, "transformer.resblocks.", i, ".");
     declare.norm(name + "ln_1", s.attn_in, true);
-    declare.fused(name + "attn.in_proj_weight", {s.q, s.k, s.v}, s.attn_in);
-    declare.fused(name + "attn.in_proj_bias", {s.q, s.k, s.v}, {});
+    declare.fused(
+        name + "attn.in_proj", name + "attn.in_proj_weight", name + "attn.in_proj_bias",
+        {s.q, s.k, s.v}, s.attn_in);
     declare.linear(name + "attn.out_proj", s.attn_out, s.attn_mix, true);
     declare.norm(name + "ln_2", s.mlp_in, true);
     declare.linear(name + "mlp.c_fc", s.mlp_up, s.mlp_in, true);
     declare.linear(name + "mlp.c_proj", s.mlp_out, s.mlp_mid, true);
+    declare.same_units(s.v, s.attn_mix);
+    declare.same_units(s.mlp_up, s.mlp_mid);
   }
   declare.in_block(kOuter);
 }
@@ -168,14 +172,14 @@ Architecture open(const Json& file, const checkpoint::Checkpoint& checkpoint) {
   declare.norm("visual.ln_pre", {"visual.stream", visual.width}, true);
   declare_blocks(declare, visual, "visual.", 0);
   declare.norm("visual.ln_post", {"visual.final", visual.width}, true);
-  declare.tensor("visual.proj", {visual.width, embed}, {"visual.final", "embed"});
+  declare.projection("visual.proj", {"embed", embed}, {"visual.final", visual.width});
   declare.tensor(
       prefix + "token_embedding.weight", {text.vocabulary, text.width}, {"<vocab>", "text.stream"});
   declare.tensor(
       prefix + "positional_embedding", {text.positions, text.width}, {"<position>", "text.stream"});
   declare_blocks(declare, text, prefix, visual.blocks);
   declare.norm(prefix + "ln_final", {"text.final", text.width}, true);
-  declare.tensor(prefix + "text_projection", {text.width, embed}, {"text.final", "embed"});
+  declare.projection(prefix + "text_projection", {"embed", embed}, {"text.final", text.width});
   declare.tensor("logit_scale", {}, {});
   declare.buffers(
       {"attn_mask", "text.attn_mask", "input_resolution", "context_length", "vocab_size"});

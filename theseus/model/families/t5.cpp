@@ -36,7 +36,9 @@ class T5 final : public Network {
 
   // Encoding happens once: a later pass through the same streams only decodes.
   void enter(Pass& pass) const override {
-    if (!pass.streams.contains("encoded")) {
+    if (pass.streams.contains("encoded")) {
+      pass.streams.erase("encoder");
+    } else {
       enter_encoder(pass);
     }
     if (decoder_.blocks > 0 && pass.batch.contains("decoder_input_ids")) {
@@ -46,7 +48,7 @@ class T5 final : public Network {
 
   void block(int64_t i, Pass& pass) const override {
     if (i < encoder_.blocks) {
-      if (!pass.streams.contains("encoded")) {
+      if (pass.streams.contains("encoder")) {
         encoder_block(i, pass);
       }
     } else if (pass.streams.contains("decoder")) {
@@ -80,6 +82,7 @@ class T5 final : public Network {
     pass.streams["encoder_bias"] = position_bias("encoder", 0, t, t, pass);
     if (const auto mask = checked_mask(pass, "attention_mask", ids.sizes()); mask.defined()) {
       pass.streams["encoder_mask"] = key_mask(mask);
+      pass.kept["encoder"] = mask.to(at::kBool);
     }
   }
 
@@ -214,14 +217,17 @@ void declare_attention(
   declare.linear(module + "k", s.k, keys_in, false);
   declare.linear(module + "v", s.v, keys_in, false);
   declare.linear(module + "o", s.attn_out, s.attn_mix, false);
+  declare.same_units(s.v, s.attn_mix);
 }
 
 void declare_feed_forward(
     Declaration& declare, const std::string& name, const BlockSpaces& s, bool gated) {
   declare.norm(name + "layer_norm", s.mlp_in, false);
   const auto module = name + "DenseReluDense.";
+  declare.same_units(s.mlp_up, s.mlp_mid);
   if (gated) {
     const Declaration::Side gate{s.mlp_up.space + "_gate", s.mlp_up.width};
+    declare.same_units(gate, s.mlp_mid);
     declare.linear(module + "wi_0", gate, s.mlp_in, false);
     declare.linear(module + "wi_1", s.mlp_up, s.mlp_in, false);
   } else {
@@ -299,6 +305,7 @@ void declare_head(Declaration& declare, const Json& config, const Tower& tower, 
   options.tied = tie && !(head && config.has("scale_decoder_outputs"));
   if (options.tied) {
     declare.tied("lm_head.weight", "shared.weight");
+    declare.tied_head("lm_head", "shared.weight", {"decoder.final", tower.width});
   } else {
     declare.linear("lm_head", {"<vocab>", tower.vocabulary}, {"decoder.final", tower.width}, false);
   }

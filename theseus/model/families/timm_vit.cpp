@@ -124,14 +124,14 @@ void declare_block(Declaration& declare, const Tower& tower, int64_t i, bool qkv
   const BlockSpaces s(tower, i);
   const auto name = c10::str("blocks.", i, ".");
   declare.norm(name + "norm1", s.attn_in, true);
-  declare.fused(name + "attn.qkv.weight", {s.q, s.k, s.v}, s.attn_in);
-  if (qkv_bias) {
-    declare.fused(name + "attn.qkv.bias", {s.q, s.k, s.v}, {});
-  }
+  const auto qkv = name + "attn.qkv";
+  declare.fused(qkv, qkv + ".weight", qkv_bias ? qkv + ".bias" : "", {s.q, s.k, s.v}, s.attn_in);
   declare.linear(name + "attn.proj", s.attn_out, s.attn_mix, true);
   declare.norm(name + "norm2", s.mlp_in, true);
   declare.linear(name + "mlp.fc1", s.mlp_up, s.mlp_in, true);
   declare.linear(name + "mlp.fc2", s.mlp_out, s.mlp_mid, true);
+  declare.same_units(s.v, s.attn_mix);
+  declare.same_units(s.mlp_up, s.mlp_mid);
 }
 
 Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) {

@@ -97,6 +97,8 @@ void declare_block(
   declare.norm(name + "layernorm_after", s.mlp_in, true);
   declare.linear(name + "mlp.fc1", s.mlp_up, s.mlp_in, true);
   declare.linear(name + "mlp.fc2", s.mlp_out, s.mlp_mid, true);
+  declare.same_units(s.v, s.attn_mix);
+  declare.same_units(s.mlp_up, s.mlp_mid);
 }
 
 Tower read_tower(const Json& config) {
