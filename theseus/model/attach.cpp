@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kWeight = ".weight";
 
-// Whole shape of every tensor by the model's own name: the parts of a fused one together.
+}  // namespace
+
 std::map<std::string, std::vector<int64_t>> tensor_shapes(const Architecture& architecture) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const auto& parameter : architecture.parameters) {
@@ -29,7 +30,6 @@ std::map<std::string, std::vector<int64_t>> tensor_shapes(const Architecture& ar
   return shapes;
 }
 
-// Every spelling under which an adapter may know a tensor -> the model's own name of it.
 std::map<std::string, std::string> spellings(const Architecture& architecture) {
   std::map<std::string, std::string> names;
   for (const auto& parameter : architecture.parameters) {
@@ -51,6 +51,8 @@ std::map<std::string, std::string> spellings(const Architecture& architecture) {
   }
   return names;
 }
+
+namespace {
 
 // A classification adapter brings the head that its base model came without.
 bool is_new_head(

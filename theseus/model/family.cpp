@@ -17,6 +17,30 @@ int64_t Architecture::blocks() const {
   return count;
 }
 
+std::pair<const Tower*, int64_t> Architecture::tower_of(int64_t block) const {
+  int64_t first = 0;
+  const Tower* tower = towers.data();
+  for (; block >= first + tower->blocks; ++tower) {
+    first += tower->blocks;
+  }
+  return {tower, first};
+}
+
+std::string Architecture::role(const std::string& name, int64_t block) const {
+  const bool prefixed = !prefix.empty() && name.starts_with(prefix);
+  const auto bare = prefixed ? name.substr(prefix.size()) : name;
+  return block == kOuter ? bare : role_of(bare);
+}
+
+const Parameter* Architecture::find_parameter(const std::string& wanted, int64_t block) const {
+  for (const auto& parameter : parameters) {
+    if (parameter.block == block && role(parameter.name, block) == wanted) {
+      return &parameter;
+    }
+  }
+  return nullptr;
+}
+
 void Architecture::adopt(Declaration&& declaration) {
   declaration.finish();
   parameters = std::move(declaration.parameters);

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "theseus/base/json.h"
@@ -62,6 +63,13 @@ struct Architecture {
   std::vector<std::string> (*aliases)(const std::string& tensor) = nullptr;
 
   int64_t blocks() const;
+  // The tower of a block, and the number of its first block.
+  std::pair<const Tower*, int64_t> tower_of(int64_t block) const;
+  // A name without `prefix` and, in a block, with '*' for the block's number: the same for models of
+  // one family that differ in depth or in the head around them.
+  std::string role(const std::string& name, int64_t block) const;
+  // The parameter of that role in `block`, or null.
+  const Parameter* find_parameter(const std::string& role, int64_t block) const;
   // Takes over what the family declared, after the check that nothing else is there.
   void adopt(Declaration&& declaration);
 };

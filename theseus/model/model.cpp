@@ -123,14 +123,6 @@ Pass Model::begin(const Batch& batch, Taps* taps) {
   return {*weights_, std::move(placed), taps};
 }
 
-const Tower& Model::tower_of(int64_t block) const {
-  const Tower* tower = architecture_.towers.data();
-  for (; block >= tower->blocks; ++tower) {
-    block -= tower->blocks;
-  }
-  return *tower;
-}
-
 // On a processor a block runs for as many sequences at a time as keep its widest activation in the
 // cache, or balance the weights that each group reads anew: less traffic, and less memory.
 int64_t Model::sequences_at_a_time(const Tower& tower, const at::Tensor& stream) const {
@@ -146,7 +138,7 @@ int64_t Model::sequences_at_a_time(const Tower& tower, const at::Tensor& stream)
 
 void Model::run_block(int64_t block, Pass& pass) const {
   const auto& network = *architecture_.network;
-  const auto& tower = tower_of(block);
+  const auto& tower = *architecture_.tower_of(block).first;
   const auto stream = pass.streams.find(tower.name);
   const bool whole = pass.cache != nullptr || pass.device() != c10::Device(c10::kCPU) ||
                      stream == pass.streams.end();

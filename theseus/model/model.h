@@ -50,7 +50,6 @@ class Model {
   int64_t parameter_count() const;
 
  private:
-  const Tower& tower_of(int64_t block) const;
   int64_t sequences_at_a_time(const Tower& tower, const at::Tensor& stream) const;
 
   Location location_;

@@ -16,6 +16,12 @@ inline bool is_fixed(const std::string& space) {
 constexpr int64_t kOuter =
     -1;  // Parameter::block of what no block owns: embeddings, last norm, head
 
+// The path with its first whole number, the index of a block, replaced by '*': equal for the same
+// place in every block. "visual.3.attn_in" -> "visual.*.attn_in". Paths without a number stay.
+std::string role_of(const std::string& path);
+// The path with `block` in place of that number.
+std::string in_block(const std::string& path, int64_t block);
+
 // What a parameter does. Tables are everything that is neither a linear layer nor a norm: embeddings,
 // positions, scales.
 enum class Role { kTable, kWeight, kBias, kGain, kShift };

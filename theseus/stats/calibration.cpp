@@ -1,0 +1,166 @@
+#include "theseus/stats/calibration.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/checkpoint/checkpoint.h"
+
+namespace theseus::stats {
+namespace {
+
+const std::set<std::string> kIgnored = {"label", "labels"};
+
+bool takes(const model::Architecture& architecture, const std::string& name) {
+  const auto& inputs = architecture.inputs;
+  return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
+}
+
+// OpenCLIP says `text` where others say `input_ids`.
+std::string name_for(const model::Architecture& architecture, const std::string& name) {
+  return name == "input_ids" && !takes(architecture, name) && takes(architecture, "text") ? "text"
+                                                                                          : name;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) {
+    text.append(" ").append(name);
+  }
+  return text;
+}
+
+// Fisher and Yates with a generator that every standard library implements alike.
+std::vector<int64_t> shuffled(int64_t count, uint64_t seed) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 random(seed);
+  for (size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[random() % i]);
+  }
+  return order;
+}
+
+int64_t most_sequences(const model::Batch& inputs) {
+  int64_t most = 0;
+  for (const auto& [name, tensor] : inputs) {
+    require(
+        tensor.dim() >= 2 && tensor.size(0) > 0, "calibration tensor ", name,
+        " has no sequences: its shape is ", tensor.sizes());
+    most = std::max(most, tensor.size(0));
+  }
+  return most;
+}
+
+void check_counts(const model::Batch& source, const model::Batch& target) {
+  for (const auto& [name, tensor] : source) {
+    const auto other = target.find(name == "text" ? "input_ids" : name);
+    require(
+        other == target.end() || other->second.size(0) == tensor.size(0), "calibration tensor ",
+        name, " has ", tensor.size(0), " sequences for the source and ",
+        other == target.end() ? 0 : other->second.size(0), " for the target; they must pair");
+  }
+  for (const auto* inputs : {&source, &target}) {
+    const auto ids = inputs->find("input_ids");
+    for (const char* name : {"attention_mask", "token_type_ids", "decoder_input_ids"}) {
+      const auto found = inputs->find(name);
+      require(
+          found == inputs->end() ||
+              (ids != inputs->end() && ids->second.size(0) == found->second.size(0)),
+          "calibration tensor ", name, " has another number of sequences than input_ids");
+    }
+  }
+}
+
+}  // namespace
+
+Calibration Calibration::open(
+    const std::filesystem::path& path,
+    const model::Architecture& source,
+    const model::Architecture& target,
+    const Sampling& sampling) {
+  return with_context("reading the calibration " + path.string(), [&] {
+    require(sampling.batch_size > 0, "a batch size of ", sampling.batch_size, " is not positive");
+    const auto file = checkpoint::Checkpoint::open(path);
+    Calibration result;
+    result.path_ = path;
+    for (const auto& info : file.tensors()) {
+      const bool own = info.name.starts_with("source/") || info.name.starts_with("target/");
+      const auto bare = own ? info.name.substr(7) : info.name;
+      if (kIgnored.contains(bare)) {
+        continue;
+      }
+      bool used = false;
+      for (const bool is_source : {true, false}) {
+        const auto& architecture = is_source ? source : target;
+        const auto name = name_for(architecture, bare);
+        const bool meant = !own || info.name.starts_with(is_source ? "source/" : "target/");
+        if (meant && takes(architecture, name)) {
+          auto& inputs = is_source ? result.source_ : result.target_;
+          const bool added = inputs.emplace(name, file.tensor(info.name)).second;
+          require(added, "both ", name, " and ", info.name, " are there; keep one of them");
+          used = true;
+        }
+      }
+      require(
+          used, "tensor ", info.name,
+          " is not an input of these models; they take:", listed(source.inputs));
+      result.shares_ids_ = result.shares_ids_ || (!own && (bare == "input_ids" || bare == "text"));
+    }
+    for (const auto& [inputs, side, architecture] :
+         {std::tuple(&result.source_, "source", &source),
+          std::tuple(&result.target_, "target", &target)}) {
+      require(
+          !inputs->empty(), "it holds no input for the ", side,
+          " model, which takes:", listed(architecture->inputs), " (or ", side,
+          "/NAME for this model alone)");
+    }
+    result.batch_size_ = sampling.batch_size;
+    result.sequences_ = most_sequences(result.source_);
+    const auto most_target = most_sequences(result.target_);
+    require(
+        result.sequences_ == most_target, "it holds ", result.sequences_,
+        " sequences for the source and ", most_target, " for the target; they must pair");
+    check_counts(result.source_, result.target_);
+    result.batches_ = (result.sequences_ + sampling.batch_size - 1) / sampling.batch_size;
+    if (sampling.batches > 0) {
+      require(
+          sampling.batches * sampling.batch_size <= result.sequences_, sampling.batches,
+          " batches of ", sampling.batch_size, " were asked for, and there are ", result.sequences_,
+          " sequences");
+      result.batches_ = sampling.batches;
+      for (const auto* inputs : {&result.source_, &result.target_}) {
+        for (const auto& [name, tensor] : *inputs) {
+          result.order_.try_emplace(tensor.size(0), shuffled(tensor.size(0), sampling.seed));
+        }
+      }
+      result.sequences_ = sampling.batches * sampling.batch_size;
+    }
+    return result;
+  });
+}
+
+model::Batch Calibration::cut(const model::Batch& whole, int64_t batch) const {
+  model::Batch result;
+  const auto first = batch * batch_size_;
+  for (const auto& [name, tensor] : whole) {
+    const auto count = std::min(batch_size_, tensor.size(0) - first);
+    if (count <= 0) {
+      continue;
+    }
+    if (const auto order = order_.find(tensor.size(0)); order != order_.end()) {
+      auto index = at::empty({count}, at::kLong);
+      std::copy_n(order->second.begin() + first, count, index.data_ptr<int64_t>());
+      result[name] = tensor.index_select(0, index);
+    } else {
+      result[name] = tensor.narrow(0, first, count);
+    }
+  }
+  return result;
+}
+
+}  // namespace theseus::stats

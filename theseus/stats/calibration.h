@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "theseus/model/model.h"
+
+namespace theseus::stats {
+
+struct Sampling {
+  int64_t batch_size = 32;
+  int64_t batches = 0;  // this many batches of sequences drawn by `seed`; 0: all, in order
+  uint64_t seed = 0;
+};
+
+// Unlabelled inputs for both models, in batches. Sequence i of the source's inputs and sequence i of
+// the target's show the same thing.
+class Calibration {
+ public:
+  // A file of tensors: pixel_values or input_ids (attention_mask, token_type_ids,
+  // decoder_input_ids), for both models or, under source/NAME and target/NAME, for each its own.
+  // Reads the header; opens no model. Throws InputError when a model would get nothing, when counts
+  // differ, or for a tensor of another name.
+  static Calibration open(
+      const std::filesystem::path& path,
+      const model::Architecture& source,
+      const model::Architecture& target,
+      const Sampling& sampling);
+
+  int64_t batches() const { return batches_; }
+  int64_t sequences() const { return sequences_; }  // that take part
+  const std::filesystem::path& path() const { return path_; }
+  // Whether both models get the same token ids, so that their vocabularies must be the same.
+  bool shares_ids() const { return shares_ids_; }
+
+  // Inputs run out at their own ends: a batch may have texts and no images.
+  model::Batch source(int64_t batch) const { return cut(source_, batch); }
+  model::Batch target(int64_t batch) const { return cut(target_, batch); }
+
+ private:
+  model::Batch cut(const model::Batch& whole, int64_t batch) const;
+
+  std::filesystem::path path_;
+  model::Batch source_, target_;                   // views of the file
+  std::map<int64_t, std::vector<int64_t>> order_;  // by count; empty: as they stand
+  int64_t batch_size_ = 0;
+  int64_t batches_ = 0;
+  int64_t sequences_ = 0;
+  bool shares_ids_ = false;
+};
+
+}  // namespace theseus::stats

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace theseus::stats {
+
+// Which of the optional second moments are kept.
+struct Grams {
+  bool source = false;
+  bool target = false;
+};
+
+// Second moments of paired rows: row i of `source` and row i of `target` are the two models'
+// activations in the same space for the same token. Sums, so they add up over batches and processes.
+// All tensors are float64.
+struct PairMoments {
+  int64_t rows = 0;
+  at::Tensor source_sum;   // [ds]
+  at::Tensor target_sum;   // [dt]
+  at::Tensor cross;        // [ds, dt]  sum of s r^T
+  at::Tensor source_gram;  // [ds, ds]  sum of s s^T, or undefined
+  at::Tensor target_gram;  // [dt, dt]  sum of r r^T, or undefined
+
+  // Adds n paired rows [n, ds] and [n, dt]. Throws InternalError when row counts or widths differ,
+  // NumericError on a non-finite value.
+  void add(const at::Tensor& source, const at::Tensor& target, Grams grams = {});
+  void merge(const PairMoments& other);
+
+  // The same about the means.
+  PairMoments centred() const;
+
+  // Named tensors, for a file; `from` is their inverse.
+  std::vector<std::pair<std::string, at::Tensor>> tensors() const;
+  static PairMoments from(const std::map<std::string, at::Tensor>& tensors);
+};
+
+// left^T right [dl, dr] in float64 of float32 rows [n, dl] and [n, dr]. Small products are computed in
+// float64; large ones in float32 for some thousand rows at a time, and summed in float64, which
+// leaves a relative error of about 1e-7 of the largest singular value.
+at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right);
+
+}  // namespace theseus::stats

@@ -1,0 +1,178 @@
+#include "theseus/stats/walk.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::stats {
+namespace {
+
+// Whether the space belongs to a block: its path has the block's number.
+bool in_some_block(const std::string& space) {
+  return model::role_of(space) != space;
+}
+
+std::string tower_of(const std::string& space) {
+  return space.substr(0, space.find('.'));
+}
+
+}  // namespace
+
+struct Walk::Side {
+  model::Model& model;
+  model::Pass pass;
+  std::map<std::string, at::Tensor> before = {};  // streams as they entered the current block
+  int64_t block = -1;                             // the one that has run; -1: none yet
+  Rows rows = {};                                 // of that block
+};
+
+at::Tensor blended(
+    const model::Model& source, const SourceBlock& block, const std::string& tensor) {
+  const auto& parameters = source.architecture().parameters;
+  const auto role = model::role_of(tensor);
+  at::Tensor sum;
+  for (const auto& [part, share] : block.parts) {
+    const auto found =
+        std::find_if(parameters.begin(), parameters.end(), [&](const model::Parameter& parameter) {
+          return parameter.block == part && model::role_of(parameter.tensor) == role;
+        });
+    require<InternalError>(
+        found != parameters.end(), "block ", part, " has no tensor like ", tensor);
+    const auto value = source.checkpoint().tensor(found->stored).to(at::kFloat);
+    const auto term = share == 1 ? value : value * share;
+    sum = sum.defined() ? sum + term : term;
+  }
+  return sum;
+}
+
+Walk::Walk(model::Model& source, model::Model& target, const Route& route, Collect collect)
+    : source_(source),
+      target_(target),
+      route_(route),
+      collect_(std::move(collect)),
+      source_capture_(source.architecture(), collect_.raw),
+      target_capture_(target.architecture(), collect_.raw) {}
+
+void Walk::run_source_block(const SourceBlock& block, Side& side) {
+  if (block.own()) {
+    source_.run_block(block.run_as, side.pass);
+    return;
+  }
+  std::vector<std::string> replaced;
+  for (const auto& parameter : source_.architecture().parameters) {
+    if (parameter.block == block.run_as &&
+        std::find(replaced.begin(), replaced.end(), parameter.tensor) == replaced.end()) {
+      source_.weights().replace(parameter.tensor, blended(source_, block, parameter.tensor));
+      replaced.push_back(parameter.tensor);
+    }
+  }
+  source_.run_block(block.run_as, side.pass);
+  for (const auto& tensor : replaced) {
+    source_.weights().restore(tensor);
+  }
+}
+
+Sequences Walk::sequences(
+    const Side& side, const std::string& tower, const at::Tensor& rows) const {
+  Sequences result{.rows = rows};
+  if (const auto kept = side.pass.kept.find(tower); kept != side.pass.kept.end()) {
+    result.kept = kept->second;
+  }
+  for (const auto& candidate : side.model.architecture().towers) {
+    if (candidate.name == tower && candidate.image > 0) {
+      result.grid = candidate.image / candidate.patch;
+    }
+  }
+  return result;
+}
+
+void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& moments) {
+  std::map<std::string, at::Tensor> by_role;
+  for (const auto& [space, rows] : source.rows) {
+    by_role[model::role_of(space)] = rows;
+  }
+  for (const auto& [space, rows] : target.rows) {
+    const auto other = by_role.find(model::role_of(space));
+    if (other == by_role.end()) {
+      continue;
+    }
+    if (!in_some_block(space) && outer_stage_.try_emplace(space, stage).first->second != stage) {
+      continue;
+    }
+    with_context("pairing the rows of " + space, [&] {
+      PairedRows paired{other->second, rows};
+      if (rows.dim() == 3) {
+        const auto tower = tower_of(space);
+        paired = collect_.matchers.at(tower)->match(
+            sequences(source, tower, other->second), sequences(target, tower, rows));
+      }
+      require(
+          paired.source.size(0) == paired.target.size(0), "the source has ", paired.source.size(0),
+          " rows, the target ", paired.target.size(0));
+      moments[space].add(paired.source, paired.target, collect_.grams);
+    });
+  }
+}
+
+void Walk::run(
+    int64_t first,
+    int64_t last,
+    const model::Batch& source_batch,
+    const model::Batch& target_batch,
+    WalkState& state,
+    std::map<int64_t, Moments>& moments) {
+  Side source{source_, source_.begin(source_batch, &source_capture_)};
+  Side target{target_, target_.begin(target_batch, &target_capture_)};
+  source.pass.streams = std::move(state.source);
+  source.pass.kept = std::move(state.source_kept);
+  target.pass.streams = std::move(state.target);
+  target.pass.kept = std::move(state.target_kept);
+  for (int64_t stage = first; stage < last; ++stage) {
+    if (stage == 0 || stage + 1 == stages()) {
+      for (auto* side : {&source, &target}) {
+        with_context(c10::str("running ", side->model.location().weights.string()), [&] {
+          stage == 0 ? side->model.network().enter(side->pass)
+                     : side->model.network().leave(side->pass);
+        });
+        side->block = -1;
+      }
+      source.rows = source_capture_.take();
+      target.rows = target_capture_.take();
+    } else {
+      const auto& pair = route_.pairs[static_cast<size_t>(stage - 1)];
+      if (source.block != pair.source) {
+        source.before = source.pass.streams;
+        source.block = pair.source;
+        run_source_block(route_.source[static_cast<size_t>(pair.source)], source);
+        source.rows = source_capture_.take();
+      }
+      if (target.block != pair.target) {
+        target.before = target.pass.streams;
+        target.block = pair.target;
+        target_.run_block(pair.target, target.pass);
+        target.rows = target_capture_.take();
+      }
+    }
+    add(stage, source, target, moments[stage]);
+  }
+  // A block that the next pair needs too is run again from where it began.
+  const bool more = last >= 1 && last + 1 < stages();
+  const auto next = more ? route_.pairs[static_cast<size_t>(last - 1)] : BlockPair{-1, -1, 1};
+  state = {
+      .source = more && next.source == source.block ? source.before : source.pass.streams,
+      .source_kept = source.pass.kept,
+      .target = more && next.target == target.block ? target.before : target.pass.streams,
+      .target_kept = target.pass.kept};
+}
+
+void Walk::drop(int64_t first, int64_t last) {
+  for (int64_t stage = std::max<int64_t>(first, 1); stage < std::min(last, stages() - 1); ++stage) {
+    const auto& pair = route_.pairs[static_cast<size_t>(stage - 1)];
+    source_.weights().drop_block(route_.source[static_cast<size_t>(pair.source)].run_as);
+    target_.weights().drop_block(pair.target);
+  }
+}
+
+}  // namespace theseus::stats

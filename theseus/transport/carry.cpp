@@ -1,0 +1,195 @@
+// Every axis of a delta goes through the map of its space:
+//
+//   weight   delta_t = T_out^T delta T_in        bias   delta_t = delta T_out
+//   gain     delta_t[j] = sum_i T_out[i, j] T_in[i, j] delta[i]
+//   factors  up_t = T_out^T up,  down_t = down T_in, same rank, same scale
+//
+// whatever the order in which a tensor stores its axes.
+
+#include "theseus/transport/carry.h"
+
+#include <cmath>
+#include <functional>
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::transport {
+namespace {
+
+double norm_of(const at::Tensor& tensor) {
+  return std::sqrt(tensor.to(at::kDouble).square().sum().item<double>());
+}
+
+// |up down|_F from r x r products.
+double norm_of(const update::LowRank& factors) {
+  const auto up = factors.up.to(at::kDouble), down = factors.down.to(at::kDouble);
+  const auto square = (at::mm(up.t(), up) * at::mm(down, down.t())).sum().item<double>();
+  return std::abs(factors.scale) * std::sqrt(std::max(square, 0.0));
+}
+
+at::Tensor gaussian(at::IntArrayRef shape, double norm, uint64_t seed) {
+  auto generator = at::detail::createCPUGenerator(seed);
+  const auto noise = at::randn(shape, generator, at::kFloat);
+  return noise * (norm / norm_of(noise));
+}
+
+const at::Tensor& matrix_of(const MapSet& maps, const std::string& space, int64_t width) {
+  const auto found = maps.find(space);
+  require<InternalError>(found != maps.end(), "there is no map of ", space);
+  const auto& matrix = found->second.matrix;
+  require<InternalError>(
+      matrix.size(0) == width, "the map of ", space, " is ", matrix.sizes(), " for a width of ",
+      width);
+  return matrix;
+}
+
+// Axis `axis` of `delta` through T.
+at::Tensor through(const at::Tensor& delta, const at::Tensor& map, int64_t axis) {
+  if (delta.dim() == 1) {
+    return at::mv(map.t(), delta);
+  }
+  return axis == 0 ? at::mm(map.t(), delta) : at::mm(delta, map);
+}
+
+// Ranks side by side: scale_1 U_1 D_1 + scale_2 U_2 D_2.
+update::LowRank side_by_side(const update::LowRank& first, const update::LowRank& second) {
+  return {
+      .up = at::cat({first.up, second.up * (second.scale / first.scale)}, 1),
+      .down = at::cat({first.down, second.down}, 0),
+      .scale = first.scale};
+}
+
+}  // namespace
+
+at::Tensor Carried::dense() const {
+  return factors ? at::mm(factors->up, factors->down) * factors->scale : delta;
+}
+
+Carrier::Carrier(
+    const SourceUpdate& update,
+    const model::Architecture& source,
+    const stats::Route& route,
+    const std::vector<Disposition>& plan,
+    maps::Carries what,
+    uint64_t seed)
+    : update_(update), source_(source), route_(route), plan_(plan), what_(what), seed_(seed) {}
+
+std::vector<std::pair<const model::Parameter*, double>> Carrier::parts(
+    const Disposition& row, int64_t stage) const {
+  if (row.target->block == model::kOuter) {
+    return {{row.source, 1.0}};
+  }
+  const auto& pair = route_.pairs[static_cast<size_t>(stage - 1)];
+  const auto& block = route_.source[static_cast<size_t>(pair.source)];
+  const auto role = source_.role(row.source->name, row.source->block);
+  std::vector<std::pair<const model::Parameter*, double>> result;
+  for (const auto& [part, share] : block.parts) {
+    const auto* parameter = source_.find_parameter(role, part);
+    require<InternalError>(parameter != nullptr, "block ", part, " has no ", role);
+    result.emplace_back(parameter, share * pair.share);
+  }
+  return result;
+}
+
+at::Tensor Carrier::delta_of(const Disposition& row, int64_t stage) const {
+  at::Tensor sum;
+  for (const auto& [parameter, share] : parts(row, stage)) {
+    if (const auto delta = update_.find_delta(*parameter); delta.defined()) {
+      const auto term = share == 1 ? delta : delta * share;
+      sum = sum.defined() ? sum + term : term;
+    }
+  }
+  return sum;
+}
+
+std::optional<update::LowRank> Carrier::factors_of(const Disposition& row, int64_t stage) const {
+  std::optional<update::LowRank> sum;
+  for (const auto& [parameter, share] : parts(row, stage)) {
+    if (auto factors = update_.find_low_rank(*parameter)) {
+      factors->scale *= share;
+      sum = sum ? side_by_side(*sum, *factors) : *factors;
+    }
+  }
+  return sum;
+}
+
+Carried Carrier::carried(
+    const Disposition& row, const at::Tensor& delta, const MapSet& maps, int64_t stage) const {
+  Carried result{.source_norm = norm_of(delta)};
+  const auto seed =
+      seed_ ^ std::hash<std::string>{}(row.target->name) ^ (static_cast<uint64_t>(stage) << 48);
+  if (what_ == maps::Carries::kNoise) {
+    result.delta = gaussian(row.target->shape, result.source_norm, seed);
+    result.target_norm = result.source_norm;
+    return result;
+  }
+  auto value = what_ == maps::Carries::kRandomUpdate
+                   ? gaussian(delta.sizes(), result.source_norm, seed)
+                   : delta;
+  if (row.diagonal) {
+    const auto& out = matrix_of(maps, row.maps[0], value.size(0));
+    const auto& in = matrix_of(maps, row.maps[1], value.size(0));
+    value = at::mv((out * in).t(), value.to(out.device()));
+  } else {
+    for (size_t axis = 0; axis < row.target->axes.size(); ++axis) {
+      const auto& space = row.target->axes[axis];
+      if (!model::is_fixed(space)) {
+        const auto dimension = static_cast<int64_t>(axis);
+        const auto& map = matrix_of(maps, space, value.size(dimension));
+        value = through(value.to(map.device()), map, dimension);
+      }
+    }
+  }
+  result.delta = value.to(at::kCPU).contiguous();
+  result.target_norm = norm_of(result.delta);
+  return result;
+}
+
+void Carrier::carry(
+    int64_t stage, const MapSet& maps, std::map<std::string, Carried>& result) const {
+  const bool last = stage == static_cast<int64_t>(route_.pairs.size()) + 1;
+  const auto block =
+      stage == 0 || last ? model::kOuter : route_.pairs[static_cast<size_t>(stage - 1)].target;
+  for (const auto& row : plan_) {
+    if (!row.carried || row.target->block != block || stage == 0) {
+      continue;
+    }
+    with_context("carrying " + row.target->name, [&] {
+      Carried now;
+      const auto factors = what_ == maps::Carries::kUpdate ? factors_of(row, stage) : std::nullopt;
+      if (factors) {
+        const auto& out = matrix_of(maps, row.target->axes[0], factors->up.size(0));
+        const auto& in = matrix_of(maps, row.target->axes[1], factors->down.size(1));
+        now.factors = update::LowRank{
+            .up = at::mm(out.t(), factors->up.to(out.device())).to(at::kCPU),
+            .down = at::mm(factors->down.to(in.device()), in).to(at::kCPU),
+            .scale = factors->scale};
+        now.source_norm = norm_of(*factors);
+        now.target_norm = norm_of(*now.factors);
+      } else if (const auto delta = delta_of(row, stage); delta.defined()) {
+        now = carried(row, delta, maps, stage);
+      } else {
+        return;
+      }
+      const auto [place, first] = result.try_emplace(row.target->name, now);
+      if (first) {
+        return;
+      }
+      auto& sum = place->second;  // several source blocks serve this one
+      if (sum.factors && now.factors) {
+        sum.factors = side_by_side(*sum.factors, *now.factors);
+        sum.target_norm = norm_of(*sum.factors);
+      } else {
+        sum.delta = sum.dense() + now.dense();
+        sum.factors.reset();
+        sum.target_norm = norm_of(sum.delta);
+      }
+      sum.source_norm = std::hypot(sum.source_norm, now.source_norm);
+    });
+  }
+}
+
+}  // namespace theseus::transport

@@ -1,0 +1,345 @@
+// Moments of a linear layer's output. With x~ = [x; 1] and A = [W, b] the output is y = A x~, so
+//
+//   C_out = A_s C~_in A_t^T,   C~ = [C, s; r^T, M]   (raw)        C_out = W_s C_in W_t^T   (centred)
+//
+// A layer that widens fills only as many directions as its input has. Then with thin QR factors
+// A = Q R the problem is C_out = Q_s (R_s C~ R_t^T) Q_t^T, and the small core is solved.
+
+#include "theseus/transport/solve.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::transport {
+namespace {
+
+bool in_some_block(const std::string& space) {
+  return model::role_of(space) != space;
+}
+
+// [C, s; r^T, M]
+at::Tensor with_ones(
+    const at::Tensor& cross, const at::Tensor& left, const at::Tensor& right, int64_t rows) {
+  const auto count = at::full({1, 1}, static_cast<double>(rows), cross.options());
+  return at::cat(
+      {at::cat({cross, left.unsqueeze(1)}, 1), at::cat({right.unsqueeze(0), count}, 1)}, 0);
+}
+
+// Thin QR when the layer widens: {Q, R}; otherwise {undefined, A}.
+std::pair<at::Tensor, at::Tensor> thin(const at::Tensor& affine) {
+  if (affine.size(0) <= affine.size(1)) {
+    return {at::Tensor(), affine};
+  }
+  auto [q, r] = at::linalg_qr(affine);
+  return {q, r};
+}
+
+void accumulate(at::Tensor& sum, const at::Tensor& term) {
+  sum = sum.defined() ? sum + term : term;
+}
+
+// The parameter with the space's axis in front: [width, rest].
+at::Tensor unfolded(const at::Tensor& value, const model::Parameter& parameter, int64_t axis) {
+  const auto part = parameter.fused() ? value.narrow(0, parameter.row, parameter.shape[0]) : value;
+  return part.to(at::kDouble).movedim(axis, 0).reshape({parameter.shape[axis], -1});
+}
+
+}  // namespace
+
+Solver::Solver(
+    const model::Model& source,
+    const model::Model& target,
+    const stats::Route& route,
+    const maps::Method& method,
+    const maps::Options& options)
+    : source_(source), target_(target), route_(route), method_(method), options_(options) {
+  for (const auto& norm : target.architecture().norms) {
+    seen_.insert({norm.in, norm.out});
+  }
+  for (const auto& layer : target.architecture().linears) {
+    seen_.insert(layer.in);
+  }
+}
+
+int64_t Solver::target_block(int64_t stage) const {
+  return stage == 0 || stage + 1 == stages() ? model::kOuter
+                                             : route_.pairs[static_cast<size_t>(stage - 1)].target;
+}
+
+const stats::SourceBlock* Solver::source_block(int64_t stage) const {
+  return stage == 0 || stage + 1 == stages()
+             ? nullptr
+             : &route_.source[static_cast<size_t>(
+                   route_.pairs[static_cast<size_t>(stage - 1)].source)];
+}
+
+bool Solver::belongs(const std::string& space, int64_t stage) const {
+  const auto block = target_block(stage);
+  if (block == model::kOuter) {
+    return stage != 0 && !in_some_block(space);
+  }
+  const auto [tower, first] = target_.architecture().tower_of(block);
+  return space.starts_with(c10::str(tower->name, ".", block - first, "."));
+}
+
+std::vector<Solver::Writer> Solver::writers_of(const std::string& space, int64_t stage) const {
+  const auto& from = source_.architecture();
+  const auto& to = target_.architecture();
+  const auto* block = source_block(stage);
+  const auto source_index = block == nullptr ? model::kOuter : block->run_as;
+  std::vector<Writer> writers;
+  for (const auto& layer : to.linears) {
+    const auto part = std::find(layer.out.begin(), layer.out.end(), space);
+    if (part == layer.out.end() || layer.block != target_block(stage)) {
+      continue;
+    }
+    const auto role = to.role(layer.module, layer.block);
+    for (const auto& other : from.linears) {
+      if (other.block == source_index && from.role(other.module, other.block) == role) {
+        writers.push_back({&other, &layer, static_cast<size_t>(part - layer.out.begin())});
+      }
+    }
+  }
+  return writers;
+}
+
+SpaceSet Solver::observed_for(const SpaceSet& needed) const {
+  SpaceSet observed;
+  if (!method_.needs.moments) {
+    return observed;
+  }
+  const auto want = [&](const std::string& space) {
+    if (seen_.contains(space)) {
+      observed.insert(space);
+    }
+    for (const auto& layer : target_.architecture().linears) {
+      if (!seen_.contains(space) &&
+          std::find(layer.out.begin(), layer.out.end(), space) != layer.out.end()) {
+        observed.insert(layer.in);
+      }
+    }
+  };
+  for (const auto& space : needed) {
+    want(space);
+    const auto& behind = target_.architecture().spaces.at(space).behind;
+    if (!behind.empty() && options_.rank == maps::Rank::kComplete) {
+      want(behind);
+    }
+  }
+  return observed;
+}
+
+const stats::PairMoments* Solver::find_moments(
+    const std::string& space, const stats::Moments& moments) const {
+  if (const auto found = moments.find(space); found != moments.end()) {
+    return &found->second;
+  }
+  const auto found = outer_.find(space);
+  return found == outer_.end() ? nullptr : &found->second;
+}
+
+maps::Problem Solver::from_observed(const stats::PairMoments& moments) const {
+  const auto used = options_.center ? moments.centred() : moments;
+  return {
+      .rows = used.rows,
+      .cross = used.cross,
+      .source_gram = used.source_gram,
+      .target_gram = used.target_gram};
+}
+
+at::Tensor Solver::affine(
+    const model::Model& model,
+    const model::Linear& layer,
+    size_t part,
+    const stats::SourceBlock* block,
+    c10::Device device) const {
+  const auto value = [&](const std::string& tensor) {
+    for (const auto& parameter : model.architecture().parameters) {
+      if (parameter.tensor == tensor) {
+        const auto stored = block == nullptr || parameter.block == model::kOuter
+                                ? model.checkpoint().tensor(parameter.stored)
+                                : stats::blended(source_, *block, tensor);
+        return stored.to(device, at::kDouble);
+      }
+    }
+    throw InternalError("no tensor " + tensor);
+  };
+  int64_t row = 0;
+  const auto& spaces = model.architecture().spaces;
+  for (size_t i = 0; i < part; ++i) {
+    row += spaces.at(layer.out[i]).width;
+  }
+  const auto rows = spaces.at(layer.out[part]).width;
+  const auto whole = layer.transposed ? value(layer.weight).t() : value(layer.weight);
+  const auto weight = whole.narrow(0, row, rows);
+  if (options_.center) {
+    return weight;
+  }
+  const auto bias = layer.bias.empty() ? at::zeros({rows}, weight.options())
+                                       : value(layer.bias).narrow(0, row, rows);
+  return at::cat({weight, bias.unsqueeze(1)}, 1);
+}
+
+maps::Problem Solver::from_writers(
+    const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const {
+  maps::Problem problem;
+  for (const auto& writer : writers) {
+    const auto* input = find_moments(writer.target->in, moments);
+    if (input == nullptr) {
+      continue;  // this layer did not run: another tower's
+    }
+    const auto used = options_.center ? input->centred() : *input;
+    const auto device = used.cross.device();
+    const auto whole_source =
+        affine(source_, *writer.source, writer.part, source_block(stage), device);
+    const auto whole_target = affine(target_, *writer.target, writer.part, nullptr, device);
+    const bool alone = writers.size() == 1;  // bases of several writers would differ
+    const auto [source_basis, source] =
+        alone ? thin(whole_source) : std::pair(at::Tensor(), whole_source);
+    const auto [target_basis, target] =
+        alone ? thin(whole_target) : std::pair(at::Tensor(), whole_target);
+    const auto image = [&](const at::Tensor& left, const at::Tensor& second,
+                           const at::Tensor& right, const at::Tensor& left_sum,
+                           const at::Tensor& right_sum) {
+      const auto inner =
+          options_.center ? second : with_ones(second, left_sum, right_sum, used.rows);
+      return at::mm(at::mm(left, inner), right.t());
+    };
+    problem.rows += used.rows;
+    problem.source_basis = source_basis;
+    problem.target_basis = target_basis;
+    accumulate(problem.cross, image(source, used.cross, target, used.source_sum, used.target_sum));
+    if (used.source_gram.defined()) {
+      accumulate(
+          problem.source_gram,
+          image(source, used.source_gram, source, used.source_sum, used.source_sum));
+    }
+    if (used.target_gram.defined()) {
+      accumulate(
+          problem.target_gram,
+          image(target, used.target_gram, target, used.target_sum, used.target_sum));
+    }
+  }
+  return problem;
+}
+
+// Sums over the parameters of the stage that touch the space, or one with the same units.
+maps::Problem Solver::from_weights(const std::string& space, int64_t stage) const {
+  const auto& spaces = target_.architecture().spaces;
+  const auto& behind = spaces.at(space).behind;
+  const auto root = behind.empty() ? space : behind;
+  const auto same_units = [&](const std::string& other) {
+    const auto found = spaces.find(other);
+    return other == root || (found != spaces.end() && found->second.behind == root);
+  };
+  const auto block = target_block(stage);
+  const auto* from = source_block(stage);
+  const auto& source = source_.architecture();
+  const auto& target = target_.architecture();
+  maps::Problem problem;
+  for (const auto& parameter : target.parameters) {
+    const auto* other =
+        parameter.block != block || parameter.role == model::Role::kTable
+            ? nullptr
+            : source.find_parameter(
+                  target.role(parameter.name, block), from == nullptr ? block : from->run_as);
+    if (other == nullptr) {
+      continue;
+    }
+    const auto ours = target_.checkpoint().tensor(parameter.stored);
+    const auto theirs = from == nullptr ? source_.checkpoint().tensor(other->stored)
+                                        : stats::blended(source_, *from, other->tensor);
+    for (size_t axis = 0; axis < parameter.axes.size(); ++axis) {
+      if (!same_units(parameter.axes[axis])) {
+        continue;
+      }
+      const auto r = unfolded(ours, parameter, static_cast<int64_t>(axis));
+      const auto s = unfolded(theirs, *other, static_cast<int64_t>(axis));
+      if (method_.needs.weight_cross) {
+        require(
+            s.sizes() == r.sizes(), "this method matches weights of equal shapes: ", parameter.name,
+            " is ", at::IntArrayRef(parameter.shape), " in the target and ",
+            at::IntArrayRef(other->shape), " in the source");
+        accumulate(problem.cross, at::mm(s, r.t()));
+      }
+      if (method_.needs.weight_grams) {
+        accumulate(problem.source_gram, at::mm(s, s.t()));
+        accumulate(problem.target_gram, at::mm(r, r.t()));
+      }
+      problem.rows += r.size(1);
+    }
+  }
+  return problem;
+}
+
+maps::Problem Solver::problem(
+    const std::string& space, int64_t stage, const stats::Moments& moments) const {
+  maps::Problem result;
+  if (method_.needs.weight_cross || method_.needs.weight_grams) {
+    result = from_weights(space, stage);
+  } else if (method_.needs.moments) {
+    const auto* observed = find_moments(space, moments);
+    result = observed != nullptr ? from_observed(*observed)
+                                 : from_writers(writers_of(space, stage), stage, moments);
+  }
+  const auto& info = target_.architecture().spaces.at(space);
+  const auto [tower, first] = stage == 0 || stage + 1 == stages()
+                                  ? std::pair<const model::Tower*, int64_t>(nullptr, 0)
+                                  : source_.architecture().tower_of(source_block(stage)->run_as);
+  const auto own =
+      tower == nullptr ? space : model::in_block(space, source_block(stage)->run_as - first);
+  const auto& other = source_.architecture().spaces.at(own);
+  result.source_width = other.width;
+  result.target_width = info.width;
+  result.source_heads = other.heads;
+  result.target_heads = info.heads;
+  result.rigid_heads = info.rigid_heads;
+  return result;
+}
+
+MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
+  for (const auto& [space, found] : moments) {
+    if (!in_some_block(space)) {
+      outer_[space] = found;
+    }
+  }
+  MapSet solved;
+  const auto solve_one = [&](const std::string& space) {
+    if (solved.contains(space)) {
+      return;
+    }
+    with_context("aligning " + space, [&] {
+      auto question = problem(space, stage, moments);
+      if (method_.needs.moments && !question.cross.defined()) {
+        return;  // not reached by the calibration
+      }
+      const auto prior = solved.find(target_.architecture().spaces.at(space).behind);
+      if (prior != solved.end() && options_.rank == maps::Rank::kComplete) {
+        question.prior = prior->second.matrix.to(at::kDouble);
+      }
+      solved[space] = method_.solve(question, options_);
+    });
+  };
+  SpaceSet mine;
+  for (const auto& space : needed) {
+    if (belongs(space, stage)) {
+      mine.insert(space);
+    }
+  }
+  for (const auto& space : mine) {
+    const auto& behind = target_.architecture().spaces.at(space).behind;
+    if (!behind.empty() && options_.rank == maps::Rank::kComplete && method_.needs.moments) {
+      solve_one(behind);
+    }
+  }
+  for (const auto& space : mine) {
+    solve_one(space);
+  }
+  std::erase_if(solved, [&](const auto& item) { return !mine.contains(item.first); });
+  return solved;
+}
+
+}  // namespace theseus::transport

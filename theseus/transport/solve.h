@@ -1,0 +1,75 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "theseus/maps/method.h"
+#include "theseus/model/model.h"
+#include "theseus/stats/route.h"
+#include "theseus/stats/walk.h"
+
+namespace theseus::transport {
+
+// By the target's name of the space.
+using MapSet = std::map<std::string, maps::Map>;
+using SpaceSet = std::set<std::string>;
+
+// Turns the statistics of a walk's stages into maps. The moments of a linear layer's output follow
+// from those of its input and the weights (METHOD: outputs need no statistics of their own).
+class Solver {
+ public:
+  Solver(
+      const model::Model& source,
+      const model::Model& target,
+      const stats::Route& route,
+      const maps::Method& method,
+      const maps::Options& options);
+
+  // Spaces whose rows must be seen so that those of `needed` can be solved.
+  SpaceSet observed_for(const SpaceSet& needed) const;
+  // Those of `needed` that belong to `stage`: to its block, or to no block when `stage` is the last
+  // one. Throws InputError when a map cannot be made with this method, NumericError when there is
+  // no trustworthy one.
+  MapSet solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed);
+
+  // Moments of spaces that belong to no block, which later stages may need; for resuming.
+  stats::Moments& outer() { return outer_; }
+
+ private:
+  struct Writer {
+    const model::Linear* source;
+    const model::Linear* target;
+    size_t part;  // of the layer's outputs
+  };
+  int64_t stages() const { return static_cast<int64_t>(route_.pairs.size()) + 2; }
+  int64_t target_block(int64_t stage) const;
+  const stats::SourceBlock* source_block(int64_t stage) const;
+  bool belongs(const std::string& space, int64_t stage) const;
+  std::vector<Writer> writers_of(const std::string& space, int64_t stage) const;
+  const stats::PairMoments* find_moments(
+      const std::string& space, const stats::Moments& moments) const;
+  maps::Problem problem(
+      const std::string& space, int64_t stage, const stats::Moments& moments) const;
+  maps::Problem from_observed(const stats::PairMoments& moments) const;
+  maps::Problem from_writers(
+      const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const;
+  maps::Problem from_weights(const std::string& space, int64_t stage) const;
+  // [W, b] of rows `part` of a layer in float64, or W alone when moments are centred.
+  at::Tensor affine(
+      const model::Model& model,
+      const model::Linear& layer,
+      size_t part,
+      const stats::SourceBlock* block,
+      c10::Device device) const;
+
+  const model::Model& source_;
+  const model::Model& target_;
+  stats::Route route_;
+  const maps::Method& method_;
+  maps::Options options_;
+  SpaceSet seen_;  // spaces whose rows a walk sees
+  stats::Moments outer_;
+};
+
+}  // namespace theseus::transport

@@ -1,0 +1,187 @@
+#include "theseus/transport/source_update.h"
+
+#include <algorithm>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/model/attach.h"
+
+namespace theseus::transport {
+namespace {
+
+constexpr std::string_view kWrappers[] = {"", "module.", "model.", "_orig_mod."};
+
+std::string module_of(const std::string& tensor) {
+  constexpr std::string_view kWeight = ".weight";
+  return tensor.ends_with(kWeight) ? tensor.substr(0, tensor.size() - kWeight.size()) : "";
+}
+
+// The model's own name of a tensor in a tuned checkpoint, or empty.
+std::string own_name(const std::map<std::string, std::string>& names, const std::string& stored) {
+  for (const auto wrapper : kWrappers) {
+    if (stored.starts_with(wrapper)) {
+      const auto found = names.find(stored.substr(wrapper.size()));
+      if (found != names.end()) {
+        return found->second;
+      }
+    }
+  }
+  return {};
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 5); ++i) {
+    text.append(i == 0 ? "" : ", ").append(names[i]);
+  }
+  return names.size() > 5 ? c10::str(text, " and ", names.size() - 5, " more") : text;
+}
+
+}  // namespace
+
+SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model::Model& source) {
+  return with_context("reading the tuned model " + tuned.string(), [&] {
+    SourceUpdate update;
+    update.path_ = tuned;
+    update.base_ = std::make_shared<checkpoint::Checkpoint>(source.checkpoint());
+    if (std::filesystem::is_directory(tuned) && update::is_adapter(tuned)) {
+      update.adapter_ = std::make_shared<update::Adapter>(update::read_adapter(tuned));
+      update.adapted_ = std::make_shared<model::Model>(model::Model::open(
+          source.location().weights,
+          {.family = source.location().family, .config = source.location().config}));
+      update.adapted_->attach(*update.adapter_);
+      return update;
+    }
+    const auto& family =
+        find_plugin(model::all_families(), "model family", source.location().family);
+    update.tuned_ = std::make_shared<checkpoint::Checkpoint>(
+        checkpoint::Checkpoint::open(tuned, family.weights));
+    const auto names = model::spellings(source.architecture());
+    const auto shapes = model::tensor_shapes(source.architecture());
+    std::set<std::string> tied;
+    for (const auto& tie : source.architecture().ties) {
+      tied.insert(tie.name);
+    }
+    std::vector<std::string> unknown, misshapen;
+    for (const auto& info : update.tuned_->tensors()) {
+      const auto name = own_name(names, info.name);
+      if (tied.contains(name) || (name.empty() && source.checkpoint().find(info.name) != nullptr)) {
+        continue;  // held by another name, or a buffer that is not run
+      }
+      if (name.empty()) {
+        unknown.push_back(info.name);
+      } else if (shapes.at(name) != info.shape) {
+        misshapen.push_back(c10::str(
+            info.name, " ", at::IntArrayRef(info.shape), ", in the source ",
+            at::IntArrayRef(shapes.at(name))));
+      } else {
+        update.stored_[name] = info.name;
+      }
+    }
+    require(
+        misshapen.empty(), "this is not a tune of the source ", source.location().weights.string(),
+        ": other shapes: ", some_of(misshapen));
+    require(
+        !update.stored_.empty(), "this is not a tune of the source ",
+        source.location().weights.string(), ": none of its tensors is the source's; it has ",
+        some_of(unknown));
+    if (!unknown.empty()) {
+      update.notes_.push_back(c10::str(
+          "the tuned model has ", unknown.size(),
+          " tensors that the source lacks, which are not carried: ", some_of(unknown)));
+    }
+    const auto missing = shapes.size() - update.stored_.size() - tied.size();
+    if (missing > 0 && missing < shapes.size()) {
+      update.notes_.push_back(
+          c10::str("the tuned model lacks ", missing, " of the source's tensors: unchanged"));
+    }
+    for (const auto& [name, stored] : update.stored_) {
+      const auto& parameters = source.architecture().parameters;
+      const auto parameter = std::find_if(
+          parameters.begin(), parameters.end(), [&](const auto& p) { return p.tensor == name; });
+      const auto& now = update.tuned_->info(stored).dtype;
+      const auto& was = source.checkpoint().info(parameter->stored).dtype;
+      if (now != was) {
+        update.notes_.push_back(c10::str(
+            "the tuned model is stored as ", now, " and the source as ", was,
+            ": their difference holds that rounding, too"));
+        break;
+      }
+    }
+    return update;
+  });
+}
+
+at::Tensor SourceUpdate::base_of(const model::Parameter& parameter) const {
+  const auto tensor = base_->tensor(parameter.stored);
+  return parameter.fused() ? tensor.narrow(0, parameter.row, parameter.shape[0]) : tensor;
+}
+
+bool SourceUpdate::changes(const model::Parameter& parameter) const {
+  if (adapter_ != nullptr) {
+    return find_low_rank(parameter).has_value() || find_delta(parameter).defined();
+  }
+  const auto found = stored_.find(parameter.tensor);
+  if (found == stored_.end()) {
+    return false;
+  }
+  auto now = tuned_->tensor(found->second);
+  now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
+  const auto was = base_of(parameter);
+  return now.scalar_type() == was.scalar_type()
+             ? !at::equal(now, was)
+             : !at::equal(now.to(at::kFloat), was.to(at::kFloat));
+}
+
+std::optional<update::LowRank> SourceUpdate::find_low_rank(
+    const model::Parameter& parameter) const {
+  const auto* factors = adapter_ == nullptr || parameter.role != model::Role::kWeight
+                            ? nullptr
+                            : adapted_->weights().find_low_rank(module_of(parameter.tensor));
+  if (factors == nullptr) {
+    return std::nullopt;
+  }
+  auto result = *factors;
+  if (parameter.fused()) {
+    result.up = result.up.narrow(0, parameter.row, parameter.shape[0]);
+  }
+  return result;
+}
+
+at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
+  at::Tensor delta;
+  if (adapter_ != nullptr) {
+    if (const auto factors = find_low_rank(parameter)) {
+      return at::mm(factors->up, factors->down) * factors->scale;
+    }
+    if (!adapter_->saved.empty() && adapted_->weights().has(parameter.tensor)) {
+      auto now = adapted_->weights()[parameter.tensor];
+      now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
+      delta = now - base_of(parameter).to(at::kFloat);
+    }
+  } else if (changes(parameter)) {
+    auto now = tuned_->tensor(stored_.at(parameter.tensor));
+    now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
+    delta = now.to(at::kFloat) - base_of(parameter).to(at::kFloat);
+  }
+  if (!delta.defined()) {
+    return delta;
+  }
+  require(
+      delta.isfinite().all().item<bool>(), "the update of ", parameter.name,
+      " holds NaN or infinity");
+  return delta.count_nonzero().item<int64_t>() == 0 ? at::Tensor() : delta;
+}
+
+void require_change(const SourceUpdate& update, const model::Architecture& architecture) {
+  const bool changed = std::any_of(
+      architecture.parameters.begin(), architecture.parameters.end(),
+      [&](const auto& parameter) { return update.changes(parameter); });
+  require(
+      changed, "the tuned model ", update.path().string(),
+      " changes nothing: every tensor equals the source's");
+}
+
+}  // namespace theseus::transport

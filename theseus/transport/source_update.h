@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "theseus/model/model.h"
+
+namespace theseus::transport {
+
+// What fine-tuning changed in the source, parameter by parameter. Reads on demand.
+class SourceUpdate {
+ public:
+  // `tuned`: a model directory, a bare state dict (what it lacks is unchanged) or a PEFT adapter.
+  // Throws InputError when it is not a tune of `source`: no tensor in common, other shapes, modules
+  // that the source lacks.
+  static SourceUpdate open(const std::filesystem::path& tuned, const model::Model& source);
+
+  bool is_adapter() const { return adapter_ != nullptr; }
+  const update::Adapter* adapter() const { return adapter_.get(); }
+  const std::filesystem::path& path() const { return path_; }
+  // What a reader should know: tensors that the source lacks, other dtypes.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  // Whether the parameter's tensor is among those that differ; reads it.
+  bool changes(const model::Parameter& parameter) const;
+  // tuned - base in float32, of the parameter's shape; undefined where nothing changed. A low-rank
+  // update is multiplied out.
+  at::Tensor find_delta(const model::Parameter& parameter) const;
+  // The factors of a weight that an adapter changes by factors alone: its rows of a fused one.
+  std::optional<update::LowRank> find_low_rank(const model::Parameter& parameter) const;
+
+ private:
+  at::Tensor base_of(const model::Parameter& parameter) const;
+
+  std::filesystem::path path_;
+  std::shared_ptr<const checkpoint::Checkpoint> base_, tuned_;
+  std::map<std::string, std::string> stored_;  // tensor's own name -> in tuned_
+  std::shared_ptr<const update::Adapter> adapter_;
+  std::shared_ptr<model::Model> adapted_;  // the source with the adapter: knows its names
+  std::vector<std::string> notes_;
+};
+
+// Throws InputError unless something of `architecture` differs from the base.
+void require_change(const SourceUpdate& update, const model::Architecture& architecture);
+
+}  // namespace theseus::transport
