@@ -4,17 +4,22 @@
 
 namespace theseus::stats {
 
-Capture::Capture(const model::Architecture& architecture, bool raw) {
+Capture::Capture(const model::Architecture& architecture, const std::set<std::string>& roles) {
+  const auto wanted = [&](const std::string& space) {
+    return roles.contains(model::role_of(space));
+  };
   std::set<std::string> seen;
   for (const auto& norm : architecture.norms) {
-    norm_out_[norm.module] = norm.out;
-    seen.insert(norm.out);
-    if (raw) {
+    if (wanted(norm.out)) {
+      norm_out_[norm.module] = norm.out;
+      seen.insert(norm.out);
+    }
+    if (wanted(norm.in)) {
       norm_in_[norm.module] = norm.in;
     }
   }
   for (const auto& layer : architecture.linears) {
-    if (seen.insert(layer.in).second) {
+    if (wanted(layer.in) && seen.insert(layer.in).second) {
       linear_in_[layer.module] = layer.in;
     }
   }

@@ -13,8 +13,8 @@ namespace theseus::stats {
 // the first linear layer reads it: the other readers see the same rows.
 class Capture final : public model::Taps {
  public:
-  // `raw`: also what the norms read.
-  Capture(const model::Architecture& architecture, bool raw);
+  // Only spaces with these roles (see model::role_of).
+  Capture(const model::Architecture& architecture, const std::set<std::string>& roles);
 
   void linear(
       const std::string& module, const at::Tensor& input, const at::Tensor& output) override;

@@ -14,6 +14,14 @@ bool in_some_block(const std::string& space) {
   return model::role_of(space) != space;
 }
 
+std::set<std::string> roles_of(const std::set<std::string>& spaces) {
+  std::set<std::string> roles;
+  for (const auto& space : spaces) {
+    roles.insert(model::role_of(space));
+  }
+  return roles;
+}
+
 std::string tower_of(const std::string& space) {
   return space.substr(0, space.find('.'));
 }
@@ -52,8 +60,8 @@ Walk::Walk(model::Model& source, model::Model& target, const Route& route, Colle
       target_(target),
       route_(route),
       collect_(std::move(collect)),
-      source_capture_(source.architecture(), collect_.raw),
-      target_capture_(target.architecture(), collect_.raw) {}
+      source_capture_(source.architecture(), roles_of(collect_.observed)),
+      target_capture_(target.architecture(), roles_of(collect_.observed)) {}
 
 void Walk::run_source_block(const SourceBlock& block, Side& side) {
   if (block.own()) {
@@ -95,7 +103,7 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
   }
   for (const auto& [space, rows] : target.rows) {
     const auto other = by_role.find(model::role_of(space));
-    if (other == by_role.end()) {
+    if (other == by_role.end() || !collect_.observed.contains(space)) {
       continue;
     }
     if (!in_some_block(space) && outer_stage_.try_emplace(space, stage).first->second != stage) {

@@ -25,7 +25,7 @@ struct WalkState {
 struct Collect {
   std::map<std::string, const Matcher*> matchers;  // by tower
   Grams grams;
-  bool raw = true;  // also what norms read
+  std::set<std::string> observed;  // the target's spaces whose moments are wanted
 };
 
 // The two models in step. Stage 0 is what comes before the blocks, then one stage for every pair of

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "theseus/checkpoint/checkpoint.h"
+
+namespace theseus::checkpoint {
+
+// "xxh3:" and 32 hexadecimal digits of every tensor's name, dtype, shape and bytes, in the order of
+// names: the same for the same tensors however they are split into files. Reads everything.
+std::string fingerprint(const Checkpoint& checkpoint);
+
+}  // namespace theseus::checkpoint

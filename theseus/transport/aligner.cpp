@@ -1,0 +1,164 @@
+#include "theseus/transport/aligner.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/transport/compatible.h"
+#include "theseus/transport/resume.h"
+#include "theseus/transport/similarity.h"
+
+namespace theseus::transport {
+
+Aligner::Aligner(
+    model::Model& source,
+    model::Model& target,
+    const stats::Calibration* calibration,
+    const AlignOptions& options,
+    const Watch& watch)
+    : source_(source), target_(target), calibration_(calibration), options_(options) {
+  prepare();
+  const auto& from = source.architecture();
+  const auto& to = target.architecture();
+  if (depths_differ(from, to) && options.depth == Depth::kMatch) {
+    require(
+        calibration != nullptr,
+        "--depth match compares activations, so it needs a calibration with any method");
+    similarity_ = block_similarity(
+        source, target, *calibration, matchers_, [&](int64_t done, int64_t all) {
+          watch(static_cast<double>(done), static_cast<double>(all), "comparing blocks");
+        });
+  }
+  route_ = make_route(from, to, options.depth, similarity_);
+}
+
+Aligner::Aligner(
+    model::Model& source,
+    model::Model& target,
+    const stats::Calibration* calibration,
+    const AlignOptions& options,
+    const stats::Route& route,
+    const at::Tensor& similarity)
+    : source_(source),
+      target_(target),
+      calibration_(calibration),
+      options_(options),
+      route_(route),
+      similarity_(similarity) {
+  prepare();
+}
+
+void Aligner::prepare() {
+  require_one_family(source_, target_);
+  method_ = &maps::method(options_.method);
+  require(
+      calibration_ != nullptr || !method_->needs.moments, "method ", options_.method,
+      " needs a calibration");
+  if (calibration_ == nullptr) {
+    return;
+  }
+  matchers_ = matchers_of(target_.architecture(), options_.match);
+  require_one_vocabulary(source_, target_, *calibration_, matchers_);
+  source_tokens_ = tokens_by_tower(source_, calibration_->source(0));
+  target_tokens_ = tokens_by_tower(target_, calibration_->target(0));
+}
+
+std::set<std::string> Aligner::towers() const {
+  std::set<std::string> result;
+  for (const auto& tower : target_.architecture().towers) {
+    if (!method_->needs.moments ||
+        (source_tokens_.contains(tower.name) && target_tokens_.contains(tower.name))) {
+      result.insert(tower.name);
+    }
+  }
+  return result;
+}
+
+std::map<std::string, std::string> Aligner::matcher_words() const {
+  std::map<std::string, std::string> words;
+  for (const auto& [tower, matcher] : matchers_) {
+    for (const auto& [name, object] : stats::all_matchers()) {
+      if (object == matcher && towers().contains(tower)) {
+        words[tower] = name;
+      }
+    }
+  }
+  return words;
+}
+
+stats::Grams Aligner::grams() const {
+  const bool whiten = options_.maps.whiten > 0;
+  return {
+      .source = method_->needs.source_gram || whiten,
+      .target = method_->needs.target_gram || whiten};
+}
+
+Schedule Aligner::schedule(const SpaceSet& needed) const {
+  const Solver solver(source_, target_, route_, *method_, options_.maps);
+  const ScheduleInput input{
+      .source = source_.architecture(),
+      .target = target_.architecture(),
+      .route = route_,
+      .observed = solver.observed_for(needed),
+      .needed = needed,
+      .grams = grams(),
+      .source_tokens = source_tokens_,
+      .target_tokens = target_tokens_,
+      .batch_size = options_.sampling.batch_size,
+      .sequences = calibration_ == nullptr ? 0 : calibration_->sequences()};
+  return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory());
+}
+
+void Aligner::run(
+    const SpaceSet& needed,
+    const std::filesystem::path& work,
+    const Sink& sink,
+    const Watch& watch,
+    double seconds) {
+  const auto plan = schedule(needed);
+  Solver solver(source_, target_, route_, *method_, options_.maps);
+  const auto observed = solver.observed_for(needed);
+  stats::Walk walk(
+      source_, target_, route_,
+      {.matchers = matchers_, .grams = grams(), .observed = observed});
+  const auto batches = method_->needs.moments ? calibration_->batches() : 0;
+  WalkMemory memory(work, batches, plan.spill, seconds);
+  Position position;
+  std::map<int64_t, stats::Moments> moments;
+  memory.load(position, moments, solver.outer());
+  const auto steps = static_cast<double>(batches + 1) * static_cast<double>(walk.stages());
+  for (const auto& [first, last] : plan.groups) {
+    if (first < position.first) {
+      continue;
+    }
+    const auto tell = [&, first = first, last = last](int64_t batch, const char* what) {
+      const auto done = static_cast<double>(first) * static_cast<double>(batches + 1) +
+                        static_cast<double>(batch) * static_cast<double>(last - first);
+      watch(done, steps, c10::str(what, " stage ", first + 1, " of ", walk.stages()));
+    };
+    for (auto batch = first == position.first ? position.batch : 0; batch < batches; ++batch) {
+      tell(batch, "walking");
+      auto state = memory.take(first, batch);
+      with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
+        walk.run(
+            first, last, calibration_->source(batch), calibration_->target(batch), state, moments);
+      });
+      memory.put(last, batch, std::move(state));
+      memory.save({first, batch + 1}, moments, solver.outer());
+    }
+    walk.drop(first, last);
+    for (auto stage = first; stage < last; ++stage) {
+      tell(batches, "solving");
+      sink.stage(stage, solver.solve(stage, moments[stage], needed), moments[stage]);
+      moments.erase(stage);
+    }
+    sink.group(first);
+    memory.forget_before(last);
+    memory.save({last, 0}, moments, solver.outer());
+  }
+  watch(steps, steps, "aligned");
+  memory.clear();
+}
+
+}  // namespace theseus::transport

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "theseus/model/model.h"
+#include "theseus/stats/calibration.h"
+#include "theseus/transport/depth.h"
+#include "theseus/transport/schedule.h"
+#include "theseus/transport/solve.h"
+
+namespace theseus::transport {
+
+struct AlignOptions {
+  std::string method = "procrustes";
+  std::string match;  // empty: grid for images, tokens for text
+  maps::Options maps;
+  Depth depth = Depth::kMatch;
+  stats::Sampling sampling;
+  int64_t memory = 0;  // bytes; 0: what is free
+};
+
+// How far the work has come, in its own units, and what is being done.
+using Watch = std::function<void(double done, double all, const std::string& doing)>;
+
+// Receives the maps of the walk's stages, in order. After a kill the last ones may come again, the
+// same as before.
+struct Sink {
+  std::function<void(int64_t stage, const MapSet& maps, const stats::Moments& moments)> stage;
+  // The group that began with `first` is complete: what it gave must be on disk.
+  std::function<void(int64_t first)> group;
+};
+
+// Learns how the inner spaces of two models correspond.
+class Aligner {
+ public:
+  // Checks that the two can be aligned with this calibration (which may be null for methods that
+  // need none), and matches blocks by similarity where depths differ and that is asked for.
+  Aligner(
+      model::Model& source,
+      model::Model& target,
+      const stats::Calibration* calibration,
+      const AlignOptions& options,
+      const Watch& watch);
+  // Along a route that is known already.
+  Aligner(
+      model::Model& source,
+      model::Model& target,
+      const stats::Calibration* calibration,
+      const AlignOptions& options,
+      const stats::Route& route,
+      const at::Tensor& similarity);
+
+  const maps::Method& method() const { return *method_; }
+  const stats::Route& route() const { return route_; }
+  // [source blocks, target blocks], when blocks were matched by it; else undefined.
+  const at::Tensor& similarity() const { return similarity_; }
+  // Towers that the calibration reaches; all of them when none is needed.
+  std::set<std::string> towers() const;
+  std::map<std::string, std::string> matcher_words() const;
+
+  Schedule schedule(const SpaceSet& needed) const;
+
+  // Walks, solves the maps of `needed`, and gives them to `sink`. Unfinished work is kept in
+  // `work`, a directory of our own, so that the next call with the same arguments goes on from
+  // there and gives the same result; it is saved every `seconds`.
+  void run(
+      const SpaceSet& needed,
+      const std::filesystem::path& work,
+      const Sink& sink,
+      const Watch& watch,
+      double seconds = 20);
+
+ private:
+  void prepare();
+  stats::Grams grams() const;
+
+  model::Model& source_;
+  model::Model& target_;
+  const stats::Calibration* calibration_;
+  AlignOptions options_;
+  const maps::Method* method_ = nullptr;
+  std::map<std::string, const stats::Matcher*> matchers_;
+  std::map<std::string, int64_t> source_tokens_, target_tokens_;
+  stats::Route route_;
+  at::Tensor similarity_;
+};
+
+}  // namespace theseus::transport

@@ -1,0 +1,161 @@
+#include "theseus/transport/resume.h"
+
+#include <limits>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/checkpoint/checkpoint.h"
+#include "theseus/checkpoint/write.h"
+
+namespace theseus::transport {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+void append(Tensors& tensors, const std::string& prefix, const stats::Moments& moments) {
+  for (const auto& [space, pair] : moments) {
+    for (const auto& [name, tensor] : pair.tensors()) {
+      tensors.emplace_back(prefix + space + "/" + name, tensor.to(at::kCPU));
+    }
+  }
+}
+
+void append(Tensors& tensors, const std::string& prefix, const stats::WalkState& state) {
+  for (const auto& [part, streams] :
+       {std::pair("source", &state.source), std::pair("source_kept", &state.source_kept),
+        std::pair("target", &state.target), std::pair("target_kept", &state.target_kept)}) {
+    for (const auto& [name, tensor] : *streams) {
+      if (tensor.defined()) {
+        tensors.emplace_back(
+            c10::str(prefix, part, "/", name), tensor.to(at::kCPU).contiguous());
+      }
+    }
+  }
+}
+
+// "a/b/c" -> a, b, c
+std::vector<std::string> words(const std::string& path) {
+  std::vector<std::string> result;
+  for (size_t begin = 0; begin <= path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    result.push_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::map<std::string, at::Tensor>& part_of(stats::WalkState& state, const std::string& word) {
+  return word == "source"        ? state.source
+         : word == "source_kept" ? state.source_kept
+         : word == "target"      ? state.target
+                                 : state.target_kept;
+}
+
+}  // namespace
+
+WalkMemory::WalkMemory(fs::path directory, int64_t batches, bool spill, double seconds)
+    : directory_(std::move(directory)),
+      spill_(spill),
+      seconds_(seconds),
+      states_(static_cast<size_t>(batches)) {}
+
+fs::path WalkMemory::state_file(int64_t first, int64_t batch) const {
+  return directory_ / c10::str("states-", first, "-", batch, ".safetensors");
+}
+
+bool WalkMemory::load(
+    Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer) {
+  std::error_code ignored;
+  if (!fs::exists(file(), ignored)) {
+    return false;
+  }
+  return with_context("reading the unfinished work " + file().string(), [&] {
+    const auto saved = checkpoint::Checkpoint::open(file());
+    std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
+    for (const auto& info : saved.tensors()) {
+      const auto path = words(info.name);
+      const auto tensor = saved.tensor(info.name);
+      if (path[0] == "position") {
+        position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
+      } else if (path[0] == "state") {
+        part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = tensor.clone();
+      } else {
+        pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
+      }
+    }
+    for (const auto& [key, tensors] : pairs) {
+      auto& where = key.first < 0 ? outer : moments[key.first];
+      where[key.second] = stats::PairMoments::from(tensors);
+    }
+    return true;
+  });
+}
+
+void WalkMemory::save(
+    const Position& position,
+    const std::map<int64_t, stats::Moments>& moments,
+    const stats::Moments& outer) {
+  const auto start = std::chrono::steady_clock::now();
+  if (std::chrono::duration<double>(start - saved_).count() < seconds_) {
+    return;
+  }
+  Tensors tensors = {{"position", at::tensor({position.first, position.batch}, at::kLong)}};
+  for (const auto& [stage, found] : moments) {
+    append(tensors, c10::str("moments/", stage, "/"), found);
+  }
+  append(tensors, "outer/0/", outer);
+  for (size_t batch = 0; batch < states_.size() && !spill_; ++batch) {
+    append(tensors, c10::str("state/", batch, "/"), states_[batch]);
+  }
+  checkpoint::write_safetensors(file(), tensors);
+  // Saving must stay a small part of the time: the longer it takes, the longer until the next.
+  saved_ = std::chrono::steady_clock::now();
+  seconds_ = std::max(seconds_, 20 * std::chrono::duration<double>(saved_ - start).count());
+}
+
+void WalkMemory::clear() {
+  std::error_code ignored;
+  fs::remove(file(), ignored);
+  forget_before(std::numeric_limits<int64_t>::max());
+}
+
+stats::WalkState WalkMemory::take(int64_t first, int64_t batch) {
+  if (first == 0) {
+    return {};
+  }
+  if (!spill_) {
+    return states_[static_cast<size_t>(batch)];
+  }
+  const auto saved = checkpoint::Checkpoint::open(state_file(first, batch));
+  stats::WalkState state;
+  for (const auto& info : saved.tensors()) {
+    const auto path = words(info.name);
+    part_of(state, path[0])[path[1]] = saved.tensor(info.name).clone();
+  }
+  return state;
+}
+
+void WalkMemory::put(int64_t first, int64_t batch, stats::WalkState state) {
+  if (!spill_) {
+    states_[static_cast<size_t>(batch)] = std::move(state);
+    return;
+  }
+  Tensors tensors;
+  append(tensors, "", state);
+  checkpoint::write_safetensors(state_file(first, batch), tensors);
+}
+
+void WalkMemory::forget_before(int64_t first) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory_, ignored)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with("states-") && std::stoll(name.substr(7)) < first) {
+      fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
+}  // namespace theseus::transport

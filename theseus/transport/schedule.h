@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "theseus/transport/solve.h"
+
+namespace theseus::transport {
+
+// What an alignment costs, in floating-point operations and bytes, before anything runs.
+struct Cost {
+  double forward = 0;
+  double statistics = 0;
+  double solve = 0;
+  double carry = 0;
+  int64_t peak = 0;    // bytes of memory
+  int64_t states = 0;  // bytes of hidden states between groups
+};
+
+// Stages of the walk in groups: each group's statistics are collected over all batches, then solved
+// and freed. Hidden states at the entry of a group are kept in memory, or in files when `spill`.
+struct Schedule {
+  std::vector<std::pair<int64_t, int64_t>> groups;  // first stage, one past the last
+  bool spill = false;
+  Cost cost;
+};
+
+struct ScheduleInput {
+  const model::Architecture& source;
+  const model::Architecture& target;
+  const stats::Route& route;
+  SpaceSet observed;  // see Solver::observed_for
+  SpaceSet needed;    // maps to be solved
+  stats::Grams grams;
+  std::map<std::string, int64_t> source_tokens, target_tokens;  // a sequence, by tower
+  int64_t batch_size = 0;
+  int64_t sequences = 0;
+};
+
+// Groups as small as the target's blocks when the hidden states fit `memory` beside them: nothing is
+// computed twice either way, and small groups hold the fewest statistics. Otherwise states go to
+// files, and groups are as large as `memory` allows. Throws InputError when a single block does not
+// fit, saying how much it needs.
+Schedule make_schedule(const ScheduleInput& input, int64_t memory);
+
+// Bytes that this machine has free for us.
+int64_t available_memory();
+
+}  // namespace theseus::transport
