@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -88,5 +89,9 @@ struct Method {
 
 // Every method in this build, sorted by name.
 std::span<const Plugin<Method>> all_methods();
+
+// By its word on the command line, such as "pinv-tikhonov". Throws InputError that lists the words.
+const Method& method(std::string_view word);
+std::vector<std::string> method_words();
 
 }  // namespace theseus::maps

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace theseus::maps {
+
+// Up to this many rows and columns products are formed whole and everything is float64; above,
+// norms are estimated with a few random vectors and a map may be computed in float32.
+constexpr int64_t kSmall = 1024;
+
+bool is_small(const at::Tensor& matrix);
+
+// k fixed Gaussian columns [size, k] float64: the same on every run and device.
+at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like);
+
+// |T T^T - I| over sqrt(m) for T [m, n] with m <= n, otherwise of T^T. Any real dtype; 0 when empty.
+double orthogonality(const at::Tensor& map);
+
+// |H - H^T| / |H| with H = C T^T for m <= n, C^T T otherwise. C [m, n] float64, T [m, n].
+double asymmetry(const at::Tensor& matrix, const at::Tensor& map);
+
+}  // namespace theseus::maps

@@ -1,0 +1,91 @@
+#include "theseus/maps/isometry.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/maps/certify.h"
+#include "theseus/maps/complete.h"
+#include "theseus/maps/problem.h"
+
+namespace theseus::maps {
+namespace {
+
+// A float32 isometry is certified up to this; rounding alone gives 1e-7.
+constexpr double kIsometry = 1e-6;
+
+// Q X, where undefined means the identity for either.
+at::Tensor compose(const at::Tensor& basis, const at::Tensor& columns) {
+  if (!basis.defined() || !columns.defined()) {
+    return basis.defined() ? basis : columns;
+  }
+  return basis.matmul(columns);
+}
+
+// L R^T [ds, dt]
+at::Tensor product(const at::Tensor& left, const at::Tensor& right, int64_t ds, int64_t dt) {
+  if (!left.defined() || !right.defined()) {
+    return left.defined() ? left : right.t();
+  }
+  const auto dtype = std::max(ds, dt) <= kSmall ? at::kDouble : at::kFloat;
+  return left.to(dtype).matmul(right.to(dtype).t());
+}
+
+void certify(Map& map) {
+  map.orthogonality = orthogonality(map.matrix);
+  require<NumericError>(
+      map.orthogonality <= kIsometry, "the map is not an isometry: |T T^T - I| is ",
+      map.orthogonality, " where ", kIsometry, " is the limit");
+  map.isometry = true;
+}
+
+Map any_isometry(const Problem& problem, const at::Tensor& core) {
+  const auto matrix = expand(problem, core);  // [ds, dt]
+  const auto [u, s, vt] = at::linalg_svd(matrix, /*full_matrices=*/false);
+  const auto counts = s > kRankTolerance * s[0];
+  const auto factor = u.matmul(vt);
+  Map map{.matrix = as_map(factor), .rank = counts.sum().item<int64_t>(), .route = "svd"};
+  map.completed = s.size(0) - map.rank;
+  map.asymmetry = asymmetry(matrix, factor);
+  map.condition = (s[0] / s[map.rank - 1]).item<double>();
+  certify(map);
+  return map;
+}
+
+}  // namespace
+
+Map isometry_from(const Problem& problem, const Polar& polar, Rank rank) {
+  const auto ds = problem.source_width;
+  const auto dt = problem.target_width;
+  Map map{
+      .rank = polar.rank,
+      .route = polar.route,
+      .asymmetry = polar.asymmetry,
+      .condition = polar.condition};
+  const auto left = compose(problem.source_basis, polar.left);    // [ds, r]
+  const auto right = compose(problem.target_basis, polar.right);  // [dt, r]
+  const auto open = std::min(ds, dt) - polar.rank;
+  if (open == 0 || rank == Rank::kTruncate) {
+    map.matrix = as_map(product(left, right, ds, dt));
+  } else {
+    map.matrix = as_map(complete(left, right, problem.prior));
+    map.completed = open;
+  }
+  if (open == map.completed) {
+    certify(map);
+  }
+  return map;
+}
+
+Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank) {
+  require<NumericError>(
+      core.abs().max().item<double>() > 0, "the matrix whose isometry is asked for is zero");
+  if (rank == Rank::kArbitrary) {
+    return any_isometry(problem, core);
+  }
+  return isometry_from(problem, polar(core), rank);
+}
+
+}  // namespace theseus::maps

@@ -1,0 +1,39 @@
+#include "theseus/maps/method.h"
+
+#include <algorithm>
+
+#include "theseus/base/error.h"
+#include "theseus/base/text.h"
+
+namespace theseus::maps {
+namespace {
+
+std::string replaced(std::string_view text, char from, char to) {
+  std::string result(text);
+  std::replace(result.begin(), result.end(), from, to);
+  return result;
+}
+
+}  // namespace
+
+const Method& method(std::string_view word) {
+  const auto name = replaced(word, '-', '_');
+  std::string known;
+  for (const auto& plugin : all_methods()) {
+    if (plugin.name == name) {
+      return *plugin.object;
+    }
+    known.append(" ").append(replaced(plugin.name, '_', '-'));
+  }
+  throw InputError(c10::str("unknown method '", printable(word), "'; this build has:", known));
+}
+
+std::vector<std::string> method_words() {
+  std::vector<std::string> words;
+  for (const auto& plugin : all_methods()) {
+    words.push_back(replaced(plugin.name, '_', '-'));
+  }
+  return words;
+}
+
+}  // namespace theseus::maps

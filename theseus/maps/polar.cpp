@@ -1,0 +1,173 @@
+// The orthogonal polar factor of C [m, n], m <= n (otherwise of C^T), on what C determines:
+//
+//   C = U S V^T,   T = U_r V_r^T   over the r singular values s_i > tolerance s_1
+//
+// T is the maximiser of tr(T^T C), where the maximum is the sum of the s_i; it is unique on the range.
+//
+//   C C^T = U S^2 U^T,   W = U^T C,   s_i = |W_i|,   V_i = W_i / s_i
+//
+// A Gram squares the condition: V_i errs by eps (s_1 / s_i)^2. So only s_i > 1e-3 s_1 are taken from
+// it. The rows W_2 of the others, less their part along V_1, are a smaller problem without the large
+// values, computed to eps s_1: T = U_1 V_1^T + U_2 polar(W_2), and so on.
+
+#include "theseus/maps/polar.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/maps/certify.h"
+
+namespace theseus::maps {
+namespace {
+
+// s_i / s_1 from which on one Gram is enough.
+constexpr double kResolved = 1e-3;
+// A factor whose certificates are above these gets a Newton-Schulz step, or another route.
+constexpr double kOrthogonal = 1e-10;
+constexpr double kCertified = 1e-8;
+
+// C = U S V^T, largest first, without the values that count as zero.
+struct Triple {
+  at::Tensor u;   // [m, r]
+  at::Tensor s;   // [r]
+  at::Tensor vt;  // [r, n]
+};
+
+// Rows that are orthonormal up to e become so up to e^2.
+at::Tensor newton_schulz(const at::Tensor& rows) {
+  return 1.5 * rows - 0.5 * rows.matmul(rows.t()).matmul(rows);
+}
+
+// `zero`: what counts as zero; negative: kRankTolerance of the largest.
+Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
+  const auto m = c.size(0);
+  auto [lambda, vectors] = at::linalg_eigh(c.matmul(c.t()));
+  lambda = lambda.flip(0);                      // [m], descending
+  const auto u = vectors.flip(1).contiguous();  // [m, m]
+  const auto w = u.t().matmul(c);               // [m, n]
+  const auto s = w.norm(2, 1);                  // [m]
+  const auto largest = s.max().item<double>();
+  if (zero < 0) {
+    zero = std::max(floor, kRankTolerance * largest);
+  }
+  const auto least = std::max(kResolved * largest, zero);
+  // lambda is sorted; s of what is not resolved need not be.
+  const auto resolved = (lambda > least * least).logical_and(s > zero).sum().item<int64_t>();
+  if (largest <= zero || resolved == 0) {
+    return {u.slice(1, 0, 0), s.slice(0, 0, 0), w.slice(0, 0, 0)};
+  }
+  const auto u1 = u.slice(1, 0, resolved);
+  const auto s1 = s.slice(0, 0, resolved);
+  auto v1 = w.slice(0, 0, resolved) / s1.unsqueeze(1);
+  if (orthogonality(v1) > kOrthogonal) {
+    v1 = newton_schulz(v1);
+  }
+  if (resolved == m) {
+    return {u1, s1, v1};
+  }
+  auto w2 = w.slice(0, resolved);
+  w2 = w2 - w2.matmul(v1.t()).matmul(v1);
+  if (w2.norm().item<double>() <= zero) {
+    return {u1, s1, v1};
+  }
+  const auto rest = triple_by_eigh(w2, floor, zero);
+  return {
+      at::cat({u1, u.slice(1, resolved).matmul(rest.u)}, 1), at::cat({s1, rest.s}),
+      at::cat({v1, rest.vt})};
+}
+
+Triple triple_by_svd(const at::Tensor& c, double floor) {
+  const auto [u, s, vt] = at::linalg_svd(c, /*full_matrices=*/false);
+  const auto zero = std::max(floor, kRankTolerance * s[0].item<double>());
+  const auto rank = (s > zero).sum().item<int64_t>();
+  return {u.slice(1, 0, rank), s.slice(0, 0, rank), vt.slice(0, 0, rank)};
+}
+
+// The sum of the s_i that T reaches, as a share of what is missing: H = C T^T is positive
+// semi-definite exactly when nothing is.
+double missing_trace(const at::Tensor& c, const Triple& triple) {
+  const auto reached = triple.u.t().matmul(c).mul(triple.vt).sum().item<double>();
+  const auto possible = triple.s.sum().item<double>();
+  return possible > 0 ? std::abs(possible - reached) / possible : 0;
+}
+
+Polar from_triple(const at::Tensor& c, const Triple& triple, const char* route) {
+  Polar polar{.rank = triple.s.size(0), .route = route};
+  const auto whole = polar.rank == c.size(0);
+  polar.left = triple.u;
+  polar.right = triple.vt.t();
+  const auto factor = polar.factor();
+  polar.asymmetry = asymmetry(c, factor);
+  if (whole) {
+    polar.left = at::Tensor();
+    polar.right = factor.t();
+  }
+  polar.orthogonality = std::max(whole ? 0 : orthogonality(polar.left), orthogonality(polar.right));
+  if (polar.rank > 0) {
+    polar.condition = triple.s.max().item<double>() / triple.s.min().item<double>();
+  }
+  return polar;
+}
+
+bool is_certified(const Polar& polar) {
+  return polar.orthogonality <= kCertified && polar.asymmetry <= kCertified;
+}
+
+std::optional<Polar> find_by_eigh(const at::Tensor& c, double floor) {
+  try {
+    const auto triple = triple_by_eigh(c, floor);
+    auto polar = from_triple(c, triple, "eigh");
+    if (is_certified(polar) && missing_trace(c, triple) <= kCertified) {
+      return polar;
+    }
+  } catch (const c10::Error&) {  // it did not converge
+    return {};
+  }
+  return {};
+}
+
+Polar transposed(Polar polar) {
+  std::swap(polar.left, polar.right);
+  return polar;
+}
+
+}  // namespace
+
+at::Tensor Polar::factor() const {
+  if (!left.defined()) {
+    return right.t();
+  }
+  return right.defined() ? left.matmul(right.t()) : left;
+}
+
+Polar polar_by_svd(const at::Tensor& matrix, double floor) {
+  if (matrix.size(0) > matrix.size(1)) {
+    return transposed(polar_by_svd(matrix.t(), floor));
+  }
+  const auto triple = triple_by_svd(matrix, floor);
+  auto polar = from_triple(matrix, triple, "svd");
+  require<NumericError>(
+      is_certified(polar) && missing_trace(matrix, triple) <= kCertified,
+      "the singular value decomposition of a ", matrix.sizes(),
+      " matrix does not hold: orthogonality ", polar.orthogonality, ", asymmetry ",
+      polar.asymmetry);
+  return polar;
+}
+
+Polar polar(const at::Tensor& matrix, double floor) {
+  if (matrix.size(0) > matrix.size(1)) {
+    return transposed(polar(matrix.t(), floor));
+  }
+  if (auto found = find_by_eigh(matrix, floor)) {
+    return *std::move(found);
+  }
+  return polar_by_svd(matrix, floor);
+}
+
+}  // namespace theseus::maps
