@@ -14,6 +14,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/checkpoint/write.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::output {
 namespace {
@@ -30,8 +31,8 @@ void check_module(const std::string& module, const update::LowRank& delta) {
   require<InternalError>(
       at::isFloatingType(delta.up.scalar_type()) && at::isFloatingType(delta.down.scalar_type()),
       "the factors of ", module, " are not floating point");
-  const bool finite = std::isfinite(delta.scale) && at::isfinite(delta.up).all().item<bool>() &&
-                      at::isfinite(delta.down).all().item<bool>();
+  const bool finite =
+      std::isfinite(delta.scale) && model::all_finite(delta.up) && model::all_finite(delta.down);
   require<NumericError>(finite, "the factors or the scale of ", module, " are not finite");
 }
 
@@ -55,8 +56,8 @@ at::Tensor scaled(const at::Tensor& up, double scale, const std::string& module)
     result = exact.to(at::kFloat);
   }
   require<NumericError>(
-      at::isfinite(result).all().item<bool>(), module, ": lora_B times the scale ", scale,
-      " is beyond ", result.scalar_type());
+      model::all_finite(result), module, ": lora_B times the scale ", scale, " is beyond ",
+      result.scalar_type());
   return result;
 }
 

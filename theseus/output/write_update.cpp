@@ -4,6 +4,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/write.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::output {
 
@@ -25,8 +26,7 @@ void write_update(
     auto delta = deltas(entry.name);
     require<InternalError>(delta.defined(), "there is no delta of ", entry.name);
     require<NumericError>(
-        at::isfinite(delta).all().item<bool>(), "the delta of ", entry.name,
-        " holds NaN or infinity");
+        model::all_finite(delta), "the delta of ", entry.name, " holds NaN or infinity");
     if (watch) {
       watch(done, all);
     }
