@@ -225,5 +225,65 @@ TEST(Write, AFullDiskLeavesNothing) {
   EXPECT_TRUE(fs::is_empty(dir.path()));
 }
 
+TEST(Write, AGivenLayoutDecidesTheFiles) {
+  const ScratchDir dir;
+  const Layout layout = {
+      .file_of = {{"a", "two.safetensors"}, {"b", "one.safetensors"}, {"c", "two.safetensors"}},
+      .index = "my.index.json",
+      .metadata = R"({"kept": [1], "total_parameters": 0, "total_size": 0})"};
+  EXPECT_EQ(
+      write_checkpoint(dir.path(), layout, kThree, zeros),
+      (std::vector<std::string>{"one.safetensors", "two.safetensors", "my.index.json"}));
+  EXPECT_EQ(read_bytes(dir / "my.index.json"), R"({
+  "metadata": {
+    "kept": [
+      1
+    ],
+    "total_parameters": 6,
+    "total_size": 24
+  },
+  "weight_map": {
+    "a": "two.safetensors",
+    "b": "one.safetensors",
+    "c": "two.safetensors"
+  }
+}
+)");
+  EXPECT_EQ(Checkpoint::open(dir / "my.index.json").tensors().size(), 3U);
+}
+
+TEST(Write, AGivenLayoutOverwritesNothingAndFailsWhole) {
+  const ScratchDir dir;
+  const Layout layout = {
+      .file_of = {{"a", "x.safetensors"}, {"b", "y.safetensors"}, {"c", "y.safetensors"}},
+      .index = "x.index.json"};
+  EXPECT_THROW(
+      write_checkpoint(
+          dir.path(), layout, kThree,
+          [](const Entry& entry) {
+            require<NumericError>(entry.name != "c", "no number");
+            return at::ones({2});
+          }),
+      NumericError);
+  EXPECT_TRUE(fs::is_empty(dir.path()));
+  dir.file("y.safetensors", "older");
+  expect_parts(
+      error_of([&] { write_checkpoint(dir.path(), layout, kThree, zeros); }), "y.safetensors",
+      "already there");
+  EXPECT_EQ(names_in(dir.path()), std::vector<std::string>{"y.safetensors"});
+}
+
+TEST(Write, ForgottenPagesAreReadAgain) {
+  const ScratchDir dir;
+  const auto values = at::arange(1 << 16);
+  write_safetensors(dir / "x.safetensors", {{"t", values}, {"u", values + 1}});
+  const auto file = Checkpoint::open(dir / "x.safetensors");
+  const auto view = file.tensor("t");
+  EXPECT_TRUE(at::equal(view, values));
+  file.forget("t");
+  EXPECT_TRUE(at::equal(view, values));
+  EXPECT_TRUE(at::equal(file.tensor("u"), values + 1));
+}
+
 }  // namespace
 }  // namespace theseus::checkpoint

@@ -1,5 +1,6 @@
 #include "theseus/base/file.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -116,6 +117,16 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
     ::munmap(const_cast<std::byte*>(data_), size_);
+  }
+}
+
+void MappedFile::forget(size_t begin, size_t size) const {
+  // Whole pages only: the bytes around may belong to what is being read.
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t first = (begin + page - 1) / page * page;
+  const size_t last = std::min(begin + size, size_) / page * page;
+  if (first < last) {
+    ::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
   }
 }
 

@@ -21,6 +21,9 @@ class MappedFile {
 
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Says that these bytes will not be read again soon: their pages no longer count as this process's
+  // memory. Reading them brings them back.
+  void forget(size_t begin, size_t size) const;
 
  private:
   std::filesystem::path path_;

@@ -187,6 +187,11 @@ at::Tensor Checkpoint::tensor(std::string_view name) const {
   return readers_[found.file]->tensor(positions_[static_cast<size_t>(&found - tensors_.data())]);
 }
 
+void Checkpoint::forget(std::string_view name) const {
+  const TensorInfo& found = info(name);
+  readers_[found.file]->forget(positions_[static_cast<size_t>(&found - tensors_.data())]);
+}
+
 int64_t Checkpoint::bytes() const {
   return std::accumulate(
       tensors_.begin(), tensors_.end(), int64_t{0},

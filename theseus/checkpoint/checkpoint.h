@@ -30,6 +30,9 @@ class Checkpoint {
   const TensorInfo& info(std::string_view name) const;
   // Read-only view of the file's bytes, in the file's dtype; no copy unless the file misaligns it.
   at::Tensor tensor(std::string_view name) const;
+  // The tensor's pages no longer count as this process's memory; reading brings them back. For those
+  // who pass through a checkpoint larger than memory.
+  void forget(std::string_view name) const;
 
   // The weights files, in index order, as given or found; never empty.
   const std::vector<std::filesystem::path>& files() const { return files_; }

@@ -36,6 +36,8 @@ class TensorFile {
   // `index` into tensors(). Read-only; keeps the file mapped while it lives. Throws InputError for
   // a dtype that libtorch cannot compute with, by name.
   virtual at::Tensor tensor(size_t index) const = 0;
+  // See MappedFile::forget.
+  virtual void forget(size_t index) const = 0;
   // What a reader of `inspect` should know about how the tensors were found, such as "read from key
   // 'state_dict'; other keys: epoch, optimizer"; empty when there is nothing to say.
   virtual std::string note() const { return {}; }

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -18,11 +19,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Shards = std::vector<std::vector<const Entry*>>;
+
 constexpr std::string_view kIndexEnding = ".safetensors.index.json";
 
-std::vector<std::vector<const Entry*>> fill_shards(
-    const std::vector<const Entry*>& entries, int64_t shard_bytes) {
-  std::vector<std::vector<const Entry*>> shards(1);
+Shards fill_shards(const std::vector<const Entry*>& entries, int64_t shard_bytes) {
+  Shards shards(1);
   int64_t filled = 0;
   for (const Entry* entry : entries) {
     const int64_t size = entry_bytes(*entry);
@@ -52,22 +54,30 @@ std::vector<std::string> shard_names(const std::string& stem, size_t count) {
   return names;
 }
 
+int64_t elements_of(const Entry& entry) {
+  return entry_bytes(entry) / static_cast<int64_t>(c10::elementSize(entry.dtype));
+}
+
 // As transformers writes it: two spaces, ASCII, sorted, a newline at the end.
 std::string index_text(
-    const std::vector<std::vector<const Entry*>>& shards, const std::vector<std::string>& names) {
-  int64_t total = 0;
-  std::string map;
+    const Shards& shards, const std::vector<std::string>& names, const std::string& metadata) {
+  int64_t bytes = 0;
+  int64_t elements = 0;
+  nlohmann::json map = nlohmann::json::object();
   for (size_t i = 0; i < shards.size(); ++i) {
     for (const Entry* entry : shards[i]) {
-      total += entry_bytes(*entry);
-      map += c10::str(
-          map.empty() ? "" : ",\n", "    ", json_string(entry->name, true), ": ",
-          json_string(names[i], true));
+      bytes += entry_bytes(*entry);
+      elements += elements_of(*entry);
+      map[entry->name] = names[i];
     }
   }
-  return c10::str(
-      "{\n  \"metadata\": {\n    \"total_size\": ", total, "\n  },\n  \"weight_map\": {\n", map,
-      "\n  }\n}\n");
+  auto about = metadata.empty() ? nlohmann::json::object() : nlohmann::json::parse(metadata);
+  about["total_size"] = bytes;
+  if (about.contains("total_parameters")) {
+    about["total_parameters"] = elements;
+  }
+  const nlohmann::json index = {{"metadata", std::move(about)}, {"weight_map", std::move(map)}};
+  return index.dump(2, ' ', true) + "\n";
 }
 
 // Whether `name` is one that write_checkpoint gives: the stem's file, shard or index.
@@ -113,6 +123,22 @@ std::unique_ptr<AtomicFile> stage_index(const fs::path& path, const std::string&
   return file;
 }
 
+// Reserves all the space before the first tensor is asked for.
+std::vector<StagedSafetensors> stage_shards(
+    const fs::path& directory,
+    const std::vector<std::string>& names,
+    const Shards& shards,
+    const Source& source) {
+  std::vector<StagedSafetensors> staged;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    staged.emplace_back(directory / names[i], shards[i]);
+  }
+  for (StagedSafetensors& file : staged) {
+    file.fill(source);
+  }
+  return staged;
+}
+
 // Shards of an older run may have the names of ours: its index must not see some of each.
 void remove_index_of_replaced(
     const fs::path& index, const fs::path& directory, const std::vector<std::string>& shards) {
@@ -123,6 +149,28 @@ void remove_index_of_replaced(
   if (replaces) {
     remove_file(index);
   }
+}
+
+// The entries of each file, files in the order of their names.
+std::map<std::string, std::vector<const Entry*>> entries_of_files(
+    const Layout& layout, const std::vector<const Entry*>& entries) {
+  std::map<std::string, std::vector<const Entry*>> files;
+  for (const Entry* entry : entries) {
+    const auto file = layout.file_of.find(entry->name);
+    require<InternalError>(
+        file != layout.file_of.end(), "the layout has no file for '", entry->name, "'");
+    files[file->second].push_back(entry);
+  }
+  require<InternalError>(
+      !layout.index.empty() || files.size() == 1, files.size(), " files without an index");
+  return files;
+}
+
+void check_free(const fs::path& path) {
+  std::error_code error;
+  require(
+      !fs::exists(fs::symlink_status(path, error)), path.string(),
+      " is already there; write to an empty directory");
 }
 
 }  // namespace
@@ -156,18 +204,12 @@ std::vector<std::string> write_checkpoint(
   require(fs::is_directory(directory, error), directory.string(), " is not a directory");
   const auto shards = fill_shards(stored_entries(entries), shard_bytes);
   auto names = shard_names(stem, shards.size());
-  std::vector<StagedSafetensors> staged;
-  for (size_t i = 0; i < shards.size(); ++i) {
-    staged.emplace_back(directory / names[i], shards[i]);
-  }
-  for (StagedSafetensors& file : staged) {
-    file.fill(source);
-  }
+  auto staged = stage_shards(directory, names, shards, source);
   if (shards.size() == 1) {
     staged.front().commit();
   } else {
     const auto index_path = directory / (stem + std::string(kIndexEnding));
-    const auto index = stage_index(index_path, index_text(shards, names));
+    const auto index = stage_index(index_path, index_text(shards, names, ""));
     remove_index_of_replaced(index_path, directory, names);
     for (StagedSafetensors& file : staged) {
       file.commit();
@@ -177,6 +219,37 @@ std::vector<std::string> write_checkpoint(
   }
   for (const auto& file : stale_files(directory, stem, names)) {
     remove_file(file);
+  }
+  return names;
+}
+
+std::vector<std::string> write_checkpoint(
+    const fs::path& directory,
+    const Layout& layout,
+    const std::vector<Entry>& entries,
+    const Source& source) {
+  std::error_code error;
+  require(fs::is_directory(directory, error), directory.string(), " is not a directory");
+  std::vector<std::string> names;
+  Shards shards;
+  for (auto& [name, held] : entries_of_files(layout, stored_entries(entries))) {
+    check_free(directory / name);
+    fs::create_directories((directory / name).parent_path(), error);
+    names.push_back(name);
+    shards.push_back(held);
+  }
+  check_free(directory / (layout.index.empty() ? names.front() : layout.index));
+  auto staged = stage_shards(directory, names, shards, source);
+  std::unique_ptr<AtomicFile> index;
+  if (!layout.index.empty()) {
+    index = stage_index(directory / layout.index, index_text(shards, names, layout.metadata));
+  }
+  for (StagedSafetensors& file : staged) {
+    file.commit();
+  }
+  if (index != nullptr) {
+    index->commit();
+    names.push_back(layout.index);
   }
   return names;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,5 +52,22 @@ std::vector<std::string> write_checkpoint(
     const std::vector<Entry>& entries,
     const Source& source,
     int64_t shard_bytes = kDefaultShardBytes);
+
+// Which file holds which entry, when it is not for us to choose.
+struct Layout {
+  std::map<std::string, std::string> file_of;  // entry -> file, relative to the directory
+  std::string index;     // the index's name; empty: there is one file and no index
+  std::string metadata;  // JSON object for the index: its total_size and, where it has one, its
+                         // total_parameters are set anew; empty: total_size alone
+};
+
+// A checkpoint in the caller's layout, with the promises of the one above: space for all of it is
+// reserved first, and nothing appears until everything is written and synced. Files are written in
+// the order of their names. Throws InputError when one of them is already there.
+std::vector<std::string> write_checkpoint(
+    const std::filesystem::path& directory,
+    const Layout& layout,
+    const std::vector<Entry>& entries,
+    const Source& source);
 
 }  // namespace theseus::checkpoint

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "theseus/cli/units.h"
+#include "theseus/base/units.h"
 
 namespace theseus::cli {
 namespace {

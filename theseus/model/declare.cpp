@@ -204,8 +204,9 @@ void Declaration::same_units(const Side& space, const Side& behind) {
 }
 
 void Declaration::tied(const std::string& name, const std::string& tied_to) {
-  ties.push_back({name, tied_to});
   const auto* copy = find(name);
+  ties.push_back(
+      {.name = name, .tied_to = tied_to, .stored = copy == nullptr ? std::string() : copy->name});
   const auto* original = find(tied_to);
   if (copy == nullptr) {
     return;

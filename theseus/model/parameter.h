@@ -88,6 +88,7 @@ struct Tower {
 struct Tie {
   std::string name;
   std::string tied_to;
+  std::string stored;  // the copy's name in this checkpoint, or empty
 };
 
 }  // namespace theseus::model

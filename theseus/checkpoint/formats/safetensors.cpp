@@ -30,6 +30,10 @@ class SafetensorsFile : public TensorFile {
         file_, {begins_[index], scalar_type(info.dtype, where), info.shape, {}}, where);
   }
 
+  void forget(size_t index) const override {
+    file_->forget(begins_.at(index), static_cast<size_t>(tensors_[index].bytes));
+  }
+
  private:
   std::shared_ptr<const MappedFile> file_;
   std::vector<TensorInfo> tensors_;

@@ -34,6 +34,10 @@ class TorchZipFile : public TensorFile {
         file_, {place.begin, scalar_type(info.dtype, where), info.shape, place.strides}, where);
   }
 
+  void forget(size_t index) const override {
+    file_->forget(places_.at(index).begin, static_cast<size_t>(tensors_[index].bytes));
+  }
+
  private:
   struct Place {
     size_t begin;

@@ -13,9 +13,9 @@
 #include <torch/cuda.h>
 #include <torch/version.h>
 
+#include "theseus/base/units.h"
 #include "theseus/checkpoint/tensor_file.h"
 #include "theseus/cli/command.h"
-#include "theseus/cli/units.h"
 #include "theseus/model/family.h"
 
 namespace theseus::cli::commands {

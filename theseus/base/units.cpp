@@ -1,8 +1,9 @@
-#include "theseus/cli/units.h"
+#include "theseus/base/units.h"
 
-#include <fmt/format.h>
+#include <cstdio>
+#include <iterator>
 
-namespace theseus::cli {
+namespace theseus {
 
 std::string bytes_text(int64_t bytes) {
   constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
@@ -12,7 +13,12 @@ std::string bytes_text(int64_t bytes) {
     value /= 1000;
     ++unit;
   }
-  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+  if (unit == 0) {
+    return std::to_string(bytes) + " bytes";
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", value, kUnits[unit]);
+  return text;
 }
 
 std::string count_text(int64_t count) {
@@ -27,4 +33,4 @@ std::string count_text(int64_t count) {
   return text;
 }
 
-}  // namespace theseus::cli
+}  // namespace theseus
