@@ -3,8 +3,9 @@
 //
 //   W_t = E_y W E_x^T / k,
 //
-// and biases, gains, embeddings and tables E along each axis they share with a space. LayerNorm and
-// RMS norm keep copies copies, and an RMS norm without gains commutes with rotations.
+// biases, embeddings and tables E along each axis that they share with a space. Gains are diagonals:
+// diag(g_t) = E diag(g) E^T on copies, so g_t = (E * E) g, which is 1 where g is 1 and E a rotation.
+// LayerNorm and RMS norm keep copies copies, and an RMS norm with gains 1 commutes with rotations.
 //
 // A head tied to the embedding E_x reads k times too much: the norm before it makes up for that, and
 // for T5's division by the root of its width.
@@ -64,16 +65,33 @@ nlohmann::json resized(nlohmann::json config, int64_t copies, at::ScalarType dty
   return config;
 }
 
-Tensors tensors_of(const model::Model& model, at::ScalarType dtype) {
+Tensors rounded(const Tensors& tensors, at::ScalarType dtype) {
+  Tensors result;
+  for (const auto& [name, tensor] : tensors) {
+    result[name] = tensor.to(dtype).to(at::kDouble);
+  }
+  return result;
+}
+
+Tensors tensors_of(const model::Model& model) {
   Tensors tensors;
   for (const auto& parameter : model.architecture().parameters) {
     auto value = model.checkpoint().tensor(parameter.stored);
     if (parameter.fused()) {
       value = value.narrow(0, parameter.row, parameter.shape[0]);
     }
-    tensors[parameter.name] = value.to(dtype).to(at::kDouble);
+    tensors[parameter.name] = value.to(at::kDouble, false, true);
   }
   return tensors;
+}
+
+// Outputs of a LayerNorm are gain * n + shift with sum(n) = 0: one direction is seen by its shift only.
+void strengthen_shifts(const model::Architecture& architecture, Tensors& base) {
+  for (const auto& parameter : architecture.parameters) {
+    if (parameter.role == model::Role::kShift) {
+      base.at(parameter.name) += 0.5;
+    }
+  }
 }
 
 // The source of a rotation: any gains can be folded into the weights behind them, so 1 is as good.
@@ -122,7 +140,10 @@ Tensors constructed(const model::Model& source, const PlantingMaps& maps, const 
     for (size_t i = 0; i < parameter.axes.size(); ++i) {
       if (const auto key = map_key(parameter, i); !key.empty()) {
         const auto axis = static_cast<int64_t>(i);
-        value = at::tensordot(maps.expand.at(key), value, {1}, {axis}).movedim(0, axis);
+        const auto& expand = maps.expand.at(key);
+        const bool diagonal = parameter.role == model::Role::kGain;
+        value = at::tensordot(diagonal ? expand.square() : expand, value, {1}, {axis});
+        value = value.movedim(0, axis);
       }
     }
     if (reading_axis(architecture, parameter)) {
@@ -165,14 +186,14 @@ void write_model(
 
 Planted plant_model(
     const model::Model& base, Planting planting, const fs::path& scratch, PlantOptions options) {
-  auto source = tensors_of(base, options.dtype);
+  auto source = tensors_of(base);
+  strengthen_shifts(base.architecture(), source);
   if (planting == Planting::kRotated) {
     level_gains(base.architecture(), source);
   }
-  auto tuned = changed(base.architecture(), source, planting, options);
-  for (auto& [name, tensor] : tuned) {
-    tensor = tensor.to(options.dtype).to(at::kDouble);
-  }
+  source = rounded(source, options.dtype);
+  const auto tuned =
+      rounded(changed(base.architecture(), source, planting, options), options.dtype);
   const auto maps = planting_maps(base, planting, options.seed);
   const auto write = [&](const char* name, const Tensors& tensors, int64_t copies) {
     write_model(scratch / name, base, tensors, copies, options.dtype);
