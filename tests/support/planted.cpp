@@ -89,7 +89,7 @@ Tensors tensors_of(const model::Model& model) {
 void strengthen_shifts(const model::Architecture& architecture, Tensors& base) {
   for (const auto& parameter : architecture.parameters) {
     if (parameter.role == model::Role::kShift) {
-      base.at(parameter.name) += 0.5;
+      base.at(parameter.name) += 0.2;
     }
   }
 }

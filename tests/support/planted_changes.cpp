@@ -1,5 +1,7 @@
-// Seeded changes of relative size 0.05 per tensor. Where outputs y = W x span fewer directions than
-// their space has, the change stays within them: delta_W = W G, delta_b = W g.
+// Seeded changes of relative size 0.05 per tensor. Where outputs y = W x + b span fewer directions
+// than their space has, the change stays within them: delta_W = W P G, delta_b = W P g. P projects on
+// the differences of inputs: behind a LayerNorm, x = gain * n + shift with sum(n) = 0, these are
+// orthogonal to 1 / gain, and shift and b are seen only together, in W shift + b.
 
 #include <algorithm>
 #include <cmath>
@@ -38,7 +40,7 @@ class Changer {
     if (writer == nullptr) {
       drawn = at::randn(value.sizes(), random, at::kDouble);
     } else {
-      const auto weight = out_by_in(*writer);
+      const auto weight = out_by_in(*writer).matmul(differences(*writer));
       const bool matrix = value.dim() == 2;
       const auto inputs = weight.size(1);
       drawn = weight.matmul(
@@ -58,6 +60,26 @@ class Changer {
   at::Tensor out_by_in(const model::Parameter& weight) const {
     const auto& value = base_.at(weight.name);
     return *reading_axis(architecture_, weight) == 0 ? value.t() : value;
+  }
+
+  // P of what a weight reads. [in, in]
+  at::Tensor differences(const model::Parameter& weight) const {
+    const auto reads = *reading_axis(architecture_, weight);
+    const auto identity = at::eye(weight.shape[reads], at::kDouble);
+    const auto& space = weight.axes[reads];
+    const model::Parameter* gain = nullptr;
+    bool centred = false;
+    for (const auto& parameter : architecture_.parameters) {
+      if (parameter.axes == std::vector{space}) {
+        gain = parameter.role == model::Role::kGain ? &parameter : gain;
+        centred |= parameter.role == model::Role::kShift;
+      }
+    }
+    if (gain == nullptr || !centred) {
+      return identity;
+    }
+    const auto unseen = base_.at(gain->name).reciprocal();
+    return identity - at::outer(unseen, unseen) / unseen.square().sum();
   }
 
   // The weight in whose span changes of `space` must stay, or null.
