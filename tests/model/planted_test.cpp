@@ -279,8 +279,8 @@ void expect_recovered(const Planted& planted) {
     const auto& [in, out] = std::pair("in/" + linear.module, "out/" + linear.module);
     const auto t_in = procrustes(s.at(in), r.at(in));
     const auto t_out = procrustes(s.at(out), r.at(out));
-    // Float32 activations, in their least directions 1e-4 of the largest.
-    EXPECT_LT(relative_error(t_out.t().matmul(delta).matmul(t_in), value(3) - value(2)), 1e-3)
+    // Float32 activations, to 1e-6; the maps average over thousands of rows.
+    EXPECT_LT(relative_error(t_out.t().matmul(delta).matmul(t_in), value(3) - value(2)), 2e-5)
         << linear.module;
   }
 }

@@ -47,7 +47,7 @@ at::Tensor mask(const model::Model& model, int64_t sequences, at::Generator rand
   return at::arange(tokens).unsqueeze(0).lt(lengths).to(at::kLong);
 }
 
-// 0 for every token: the only type that every BERT has; further types at random.
+// As many types as the model's table has.
 at::Tensor types(const model::Model& model, at::IntArrayRef shape, at::Generator random) {
   int64_t count = 1;
   for (const auto& parameter : model.architecture().parameters) {

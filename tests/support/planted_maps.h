@@ -22,10 +22,10 @@ using Tensors = std::map<std::string, at::Tensor>;
 // The same stream of numbers for the same seed and word, whatever else is drawn.
 at::Generator generator_of(uint64_t seed, const std::string& word);
 
-// Where activations x of the source go: x_t = E x. By space, E [dt, ds], float64; every row and
-// column of E has one entry (and each of `copies` copies of a unit is a row), or E is a rotation.
-// T5's tables of relative positions have an axis "<head>" that follows the heads of their stack: its
-// E stands under "encoder.<head>", "decoder.<head>".
+// Where activations x of the source go: x_t = E x. By space, E [dt, ds], float64: a rotation, or one
+// entry 1 in each row and `copies` of them in each column. T5's tables of relative positions have an
+// axis "<head>" that follows the heads of their stack: its E stands under "encoder.<head>" and
+// "decoder.<head>".
 struct PlantingMaps {
   int64_t copies = 1;
   std::map<std::string, at::Tensor> expand;
@@ -39,7 +39,7 @@ std::string map_key(const model::Parameter& parameter, size_t axis);
 std::optional<size_t> reading_axis(
     const model::Architecture& architecture, const model::Parameter& parameter);
 
-// What changes the source's tensors: see PlantOptions.
+// `base` with the changes that PlantOptions describe; others share its tensors.
 Tensors changed(
     const model::Architecture& architecture,
     const Tensors& base,
