@@ -25,8 +25,8 @@ Aligner::Aligner(
     require(
         calibration != nullptr,
         "--depth match compares activations, so it needs a calibration with any method");
-    similarity_ = block_similarity(
-        source, target, *calibration, matchers_, [&](int64_t done, int64_t all) {
+    similarity_ =
+        block_similarity(source, target, *calibration, matchers_, [&](int64_t done, int64_t all) {
           watch(static_cast<double>(done), static_cast<double>(all), "comparing blocks");
         });
   }
@@ -120,8 +120,7 @@ void Aligner::run(
   Solver solver(source_, target_, route_, *method_, options_.maps);
   const auto observed = solver.observed_for(needed);
   stats::Walk walk(
-      source_, target_, route_,
-      {.matchers = matchers_, .grams = grams(), .observed = observed});
+      source_, target_, route_, {.matchers = matchers_, .grams = grams(), .observed = observed});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds);
   Position position;

@@ -73,13 +73,13 @@ void require_one_family(const model::Model& source, const model::Model& target) 
 std::map<std::string, const stats::Matcher*> matchers_of(
     const model::Architecture& target, const std::string& word) {
   const bool images = std::any_of(
-      target.towers.begin(), target.towers.end(), [](const auto& tower) { return tower.image > 0; });
+      target.towers.begin(), target.towers.end(),
+      [](const auto& tower) { return tower.image > 0; });
   std::map<std::string, const stats::Matcher*> result;
   for (const auto& tower : target.towers) {
     const std::string fallback = tower.image > 0 ? "grid" : "tokens";
     const auto& asked = stats::all_matchers();
-    const auto& matcher =
-        find_plugin(asked, "matcher", word.empty() ? fallback : word);
+    const auto& matcher = find_plugin(asked, "matcher", word.empty() ? fallback : word);
     require(
         !matcher.images_only || images, "--match ", word,
         " is for images, and this model reads text; use tokens, mean or cls");
@@ -107,8 +107,8 @@ void require_one_vocabulary(
     }
     const auto& other = target.architecture().towers[t];
     require(
-        towers[t].vocabulary == other.vocabulary, "the vocabularies differ (",
-        towers[t].vocabulary, " in the source, ", other.vocabulary,
+        towers[t].vocabulary == other.vocabulary, "the vocabularies differ (", towers[t].vocabulary,
+        " in the source, ", other.vocabulary,
         " in the target), so token i of one is not token i of the other; use --match mean with "
         "source/input_ids and target/input_ids");
     require_same_tokenizer(source, target);

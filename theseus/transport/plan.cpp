@@ -1,6 +1,7 @@
 #include "theseus/transport/plan.h"
 
 #include <algorithm>
+#include <map>
 
 #include <ATen/ATen.h>
 
@@ -168,6 +169,40 @@ SpaceSet spaces_of(const std::vector<Disposition>& plan) {
     }
   }
   return spaces;
+}
+
+void leave_unchanged(
+    std::vector<Disposition>& plan,
+    const SourceUpdate& update,
+    const model::Architecture& source,
+    const stats::Route& route) {
+  std::map<const model::Parameter*, bool> changed;  // each is compared once
+  const auto changes = [&](const model::Parameter* parameter) {
+    const auto [place, first] = changed.try_emplace(parameter, false);
+    if (first) {
+      place->second = update.changes(*parameter);
+    }
+    return place->second;
+  };
+  for (auto& row : plan) {
+    if (!row.carried) {
+      continue;
+    }
+    bool any = row.target->block == model::kOuter && changes(row.source);
+    for (const auto& pair : route.pairs) {
+      if (pair.target != row.target->block) {
+        continue;
+      }
+      for (const auto& [block, share] : route.source[static_cast<size_t>(pair.source)].parts) {
+        const auto role = source.role(row.source->name, row.source->block);
+        any = any || changes(source.find_parameter(role, block));
+      }
+    }
+    if (!any) {
+      row.carried = false;
+      row.reason = "the update leaves it alone";
+    }
+  }
 }
 
 void require_reached(

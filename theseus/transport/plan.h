@@ -42,6 +42,14 @@ std::vector<Disposition> make_plan(
 // Every space that the carried ones among `plan` need a map of.
 SpaceSet spaces_of(const std::vector<Disposition>& plan);
 
+// Parameters that no part of the update goes to are no longer carried, so nothing is computed for
+// them. Reads the update.
+void leave_unchanged(
+    std::vector<Disposition>& plan,
+    const SourceUpdate& update,
+    const model::Architecture& source,
+    const stats::Route& route);
+
 // Refuses, by name, an update of which a part would be lost because the calibration does not reach
 // its tower.
 void require_reached(

@@ -29,8 +29,7 @@ void append(Tensors& tensors, const std::string& prefix, const stats::WalkState&
         std::pair("target", &state.target), std::pair("target_kept", &state.target_kept)}) {
     for (const auto& [name, tensor] : *streams) {
       if (tensor.defined()) {
-        tensors.emplace_back(
-            c10::str(prefix, part, "/", name), tensor.to(at::kCPU).contiguous());
+        tensors.emplace_back(c10::str(prefix, part, "/", name), tensor.to(at::kCPU).contiguous());
       }
     }
   }

@@ -23,8 +23,7 @@ class WalkMemory {
   WalkMemory(std::filesystem::path directory, int64_t batches, bool spill, double seconds);
 
   // Reads what an earlier process saved; false when there is nothing.
-  bool load(
-      Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer);
+  bool load(Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer);
   // Saves when `seconds` have passed since the last time.
   void save(
       const Position& position,

@@ -47,8 +47,7 @@ class Estimator {
   StageCost stage(int64_t stage) const {
     StageCost cost;
     const bool outer = stage == 0 || stage + 1 == stages();
-    const auto pair =
-        outer ? stats::BlockPair{} : in_.route.pairs[static_cast<size_t>(stage - 1)];
+    const auto pair = outer ? stats::BlockPair{} : in_.route.pairs[static_cast<size_t>(stage - 1)];
     const auto target_block = outer ? model::kOuter : pair.target;
     const auto source_block =
         outer ? model::kOuter : in_.route.source[static_cast<size_t>(pair.source)].run_as;
@@ -141,7 +140,8 @@ class Estimator {
         2.0 * static_cast<double>(in_.sequences) * static_cast<double>(target->second) * product;
     cost.rows += in_.batch_size * (source->second * ds + target->second * dt) * 4;
     widest = std::max(widest, in_.batch_size * target->second * (ds + dt) * 4);
-    cost.moments += (ds * dt + (in_.grams.source ? ds * ds : 0) + (in_.grams.target ? dt * dt : 0)) * 8;
+    cost.moments +=
+        (ds * dt + (in_.grams.source ? ds * ds : 0) + (in_.grams.target ? dt * dt : 0)) * 8;
   }
 
   void add_solved(const std::string& space, int64_t source_block, StageCost& cost) const {
@@ -151,9 +151,8 @@ class Estimator {
     // Gram, eigendecomposition, its inverse root, the product with C.
     cost.solve += small * small * (2 * large + 9 * small + 2 * small + 2 * large);
     cost.carry += 2 * small * large * static_cast<double>(in_.target.towers[0].width);
-    cost.workspace = std::max(
-        cost.workspace,
-        static_cast<int64_t>(kSolveCopies * small * large * 8));
+    cost.workspace =
+        std::max(cost.workspace, static_cast<int64_t>(kSolveCopies * small * large * 8));
   }
 
   const ScheduleInput& in_;

@@ -91,10 +91,8 @@ at::Tensor block_similarity(
         continue;  // goes block by block whatever the similarity
       }
       at::Tensor source_kept, target_kept;
-      const auto s =
-          outputs_of_blocks(source, calibration.source(batch), tower.name, source_kept);
-      const auto r =
-          outputs_of_blocks(target, calibration.target(batch), tower.name, target_kept);
+      const auto s = outputs_of_blocks(source, calibration.source(batch), tower.name, source_kept);
+      const auto r = outputs_of_blocks(target, calibration.target(batch), tower.name, target_kept);
       if (s.empty() || r.empty()) {
         continue;
       }

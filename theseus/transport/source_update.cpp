@@ -6,11 +6,13 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/checkpoint/fingerprint.h"
 #include "theseus/model/attach.h"
 
 namespace theseus::transport {
 namespace {
 
+const std::vector<std::string> kAdapterWeights = {"adapter_model.safetensors", "adapter_model.bin"};
 constexpr std::string_view kWrappers[] = {"", "module.", "model.", "_orig_mod."};
 
 std::string module_of(const std::string& tensor) {
@@ -112,6 +114,11 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
     }
     return update;
   });
+}
+
+std::string SourceUpdate::fingerprint() const {
+  return checkpoint::fingerprint(
+      tuned_ != nullptr ? *tuned_ : checkpoint::Checkpoint::open(path_, kAdapterWeights));
 }
 
 at::Tensor SourceUpdate::base_of(const model::Parameter& parameter) const {

@@ -25,6 +25,9 @@ class SourceUpdate {
   // What a reader should know: tensors that the source lacks, other dtypes.
   const std::vector<std::string>& notes() const { return notes_; }
 
+  // Of all its tensors; see checkpoint::fingerprint.
+  std::string fingerprint() const;
+
   // Whether the parameter's tensor is among those that differ; reads it.
   bool changes(const model::Parameter& parameter) const;
   // tuned - base in float32, of the parameter's shape; undefined where nothing changed. A low-rank

@@ -1,0 +1,98 @@
+#include "theseus/output/carried_files.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/file.h"
+#include "theseus/base/json.h"
+#include "theseus/checkpoint/write.h"
+
+namespace theseus::output {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDelta = "|delta";
+constexpr const char* kUp = "|up";
+constexpr const char* kDown = "|down";
+constexpr const char* kScale = "|scale";
+constexpr const char* kNorms = "|norms";
+
+}  // namespace
+
+void CarriedFiles::write(
+    int64_t first,
+    const std::map<std::string, transport::Carried>& carried,
+    const nlohmann::ordered_json& rows) const {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& [name, one] : carried) {
+    if (one.factors) {
+      tensors.emplace_back(name + kUp, one.factors->up.contiguous());
+      tensors.emplace_back(name + kDown, one.factors->down.contiguous());
+      tensors.emplace_back(name + kScale, at::tensor(one.factors->scale, at::kDouble));
+    } else {
+      tensors.emplace_back(name + kDelta, one.delta.contiguous());
+    }
+    tensors.emplace_back(
+        name + kNorms, at::tensor({one.source_norm, one.target_norm}, at::kDouble));
+  }
+  if (!tensors.empty()) {
+    checkpoint::write_safetensors(
+        directory_ / c10::str("carried-", first, ".safetensors"), tensors);
+  }
+  AtomicFile file(directory_ / c10::str("carried-", first, ".json"));
+  file.append(rows.dump());
+  file.commit();
+}
+
+void CarriedFiles::open() {
+  std::map<int64_t, fs::path> groups;
+  for (const auto& entry : fs::directory_iterator(directory_)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with("carried-") && entry.path().extension() == ".json") {
+      groups[std::stoll(name.substr(8))] = entry.path();
+    }
+  }
+  for (const auto& [first, path] : groups) {
+    for (const auto& row : nlohmann::ordered_json::parse(read_text_file(path, 1 << 30))) {
+      rows_.push_back(row);
+    }
+    auto tensors = path;
+    tensors.replace_extension(".safetensors");
+    if (!fs::exists(tensors)) {
+      continue;
+    }
+    const auto file =
+        std::make_shared<const checkpoint::Checkpoint>(checkpoint::Checkpoint::open(tensors));
+    for (const auto& info : file->tensors()) {
+      files_[info.name.substr(0, info.name.rfind('|'))] = file;
+    }
+  }
+}
+
+transport::Carried CarriedFiles::read(const std::string& parameter) const {
+  const auto& file = *files_.at(parameter);
+  transport::Carried result;
+  if (file.find(parameter + kDelta) != nullptr) {
+    result.delta = file.tensor(parameter + kDelta);
+  } else {
+    result.factors = update::LowRank{
+        .up = file.tensor(parameter + kUp),
+        .down = file.tensor(parameter + kDown),
+        .scale = file.tensor(parameter + kScale).item<double>()};
+  }
+  const auto norms = file.tensor(parameter + kNorms);
+  result.source_norm = norms[0].item<double>();
+  result.target_norm = norms[1].item<double>();
+  return result;
+}
+
+bool CarriedFiles::all_low_rank() const {
+  return std::all_of(files_.begin(), files_.end(), [](const auto& item) {
+    return item.second->find(item.first + kUp) != nullptr;
+  });
+}
+
+}  // namespace theseus::output

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/transport/carry.h"
+
+namespace theseus::output {
+
+// The carried parameters of a target, each group of stages in a file of its own, read one parameter
+// at a time.
+class CarriedFiles {
+ public:
+  explicit CarriedFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  // Writes a group; `rows` goes with it as JSON.
+  void write(
+      int64_t first,
+      const std::map<std::string, transport::Carried>& carried,
+      const nlohmann::ordered_json& rows) const;
+  // Opens every group that was written.
+  void open();
+
+  const nlohmann::ordered_json& rows() const { return rows_; }
+  bool contains(const std::string& parameter) const { return files_.contains(parameter); }
+  size_t size() const { return files_.size(); }
+  transport::Carried read(const std::string& parameter) const;
+  // Whether every carried parameter is in factors.
+  bool all_low_rank() const;
+
+ private:
+  std::filesystem::path directory_;
+  std::map<std::string, std::shared_ptr<const checkpoint::Checkpoint>> files_;  // by parameter
+  nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
+};
+
+}  // namespace theseus::output

@@ -1,0 +1,450 @@
+#include "theseus/output/job.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/base/file.h"
+#include "theseus/base/json.h"
+#include "theseus/output/assembly.h"
+#include "theseus/output/carried_files.h"
+#include "theseus/output/model_card.h"
+#include "theseus/output/opened.h"
+#include "theseus/output/record.h"
+#include "theseus/output/side_files.h"
+#include "theseus/output/space.h"
+#include "theseus/output/work_directory.h"
+#include "theseus/output/write_adapter.h"
+#include "theseus/output/write_model.h"
+#include "theseus/output/write_update.h"
+#include "theseus/transport/alignment.h"
+#include "theseus/transport/carry.h"
+
+namespace theseus::output {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using transport::Aligner;
+using transport::Disposition;
+using transport::MapSet;
+
+constexpr const char* kRecordFile = "theseus.json";
+constexpr const char* kRecipeFile = "recipe.yaml";
+constexpr const char* kRouteFile = "route.json";
+constexpr int64_t kLongestRoute = 256 << 20;
+
+void write_text(const fs::path& path, const std::string& text) {
+  AtomicFile file(path);
+  file.append(text);
+  file.commit();
+}
+
+std::string dumped(const ordered_json& json) {
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string write_word(const JobOptions& options, const transport::SourceUpdate* update) {
+  const bool adapter = update != nullptr && update->is_adapter();
+  const auto word = !options.write.empty() ? options.write : adapter ? "adapter" : "model";
+  require(
+      word != "adapter" || adapter || update == nullptr,
+      "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "
+      "use --write model or update");
+  return word;
+}
+
+int64_t update_bytes(const std::vector<Disposition>& plan) {
+  int64_t bytes = 0;
+  for (const auto& row : plan) {
+    int64_t elements = row.carried ? 4 : 0;
+    for (const auto extent : row.target->shape) {
+      elements *= extent;
+    }
+    bytes += elements;
+  }
+  return bytes;
+}
+
+int64_t disk_needed(
+    const std::string& write,
+    const model::Model& target,
+    const std::vector<Disposition>& plan,
+    const transport::Schedule* schedule) {
+  const auto work =
+      update_bytes(plan) + (schedule != nullptr && schedule->spill ? 2 * schedule->cost.states : 0);
+  return work + (write == "model"    ? bytes_of_output(target)
+                 : write == "update" ? update_bytes(plan)
+                                     : 0);
+}
+
+// How a job comes by its maps: from an alignment, or by making them.
+struct Maps {
+  std::optional<Aligner> aligner;
+  stats::Route route;
+  std::set<std::string> towers;
+  const maps::Method* method = nullptr;
+};
+
+// Matching blocks takes a pass over the calibration, so an interrupted job keeps what it found.
+Aligner make_aligner(
+    const JobOptions& options,
+    Opened& opened,
+    const fs::path& work,
+    const transport::Watch& watch) {
+  const auto file = work / kRouteFile;
+  std::error_code ignored;
+  if (!work.empty() && fs::exists(file, ignored)) {
+    const auto saved = nlohmann::json::parse(read_text_file(file, kLongestRoute));
+    at::Tensor similarity;
+    if (saved.contains("similarity")) {
+      std::vector<at::Tensor> rows;
+      for (const auto& row : saved.at("similarity")) {
+        rows.push_back(at::tensor(row.get<std::vector<double>>(), at::kDouble));
+      }
+      similarity = at::stack(rows);
+    }
+    return {
+        opened.source,
+        opened.target,
+        opened.find_calibration(),
+        options.align,
+        transport::read_route(saved),
+        similarity};
+  }
+  Aligner aligner(opened.source, opened.target, opened.find_calibration(), options.align, watch);
+  if (!work.empty()) {
+    const auto depth =
+        describe_depth(aligner.route(), opened, options.align.depth, aligner.similarity());
+    write_text(file, dumped(depth));
+  }
+  return aligner;
+}
+
+Maps find_maps(
+    const JobOptions& options,
+    Opened& opened,
+    const fs::path& work,
+    const transport::Watch& watch) {
+  Maps maps;
+  if (opened.alignment) {
+    require_same_bases(opened);
+    const auto& about = opened.alignment->about();
+    maps.route = opened.alignment->route();
+    maps.towers = about.at("towers").get<std::set<std::string>>();
+    maps.method = &maps::method(about.at("method").get<std::string>());
+  } else {
+    maps.aligner.emplace(make_aligner(options, opened, work, watch));
+    maps.route = maps.aligner->route();
+    maps.towers = maps.aligner->towers();
+    maps.method = &maps.aligner->method();
+  }
+  return maps;
+}
+
+std::vector<Disposition> plan_of(
+    const JobOptions& options, const Opened& opened, const Maps& maps) {
+  auto plan = transport::make_plan(
+      opened.source, opened.target, maps.route,
+      {.norms = options.norms, .heads = options.heads, .towers = maps.towers});
+  if (opened.update) {
+    if (!options.partial) {
+      transport::require_reached(plan, *opened.update, opened.source.architecture());
+    }
+    transport::leave_unchanged(plan, *opened.update, opened.source.architecture(), maps.route);
+  }
+  return plan;
+}
+
+void require_something(const std::vector<Disposition>& plan) {
+  const bool any =
+      std::any_of(plan.begin(), plan.end(), [](const auto& row) { return row.carried; });
+  require(
+      any,
+      "nothing of this update can be carried: what it changes is left alone by default; "
+      "'theseus plan' gives the reason for every parameter");
+}
+
+void require_maps(const transport::SpaceSet& needed, const transport::Alignment& alignment) {
+  std::set<std::string> known;
+  for (const auto& row : alignment.about().at("spaces")) {
+    known.insert(row.at("space").get<std::string>());
+  }
+  for (const auto& space : needed) {
+    require(
+        known.contains(space), "the alignment ", alignment.directory().string(), " has no map of ",
+        space, ", which this update needs");
+  }
+}
+
+// Carries every group as its maps come.
+void carry_all(
+    const JobOptions& options,
+    const Opened& opened,
+    Maps& maps,
+    const std::vector<Disposition>& plan,
+    const CarriedFiles& files,
+    const fs::path& work,
+    const transport::Watch& watch) {
+  const transport::Carrier carrier(
+      *opened.update, opened.source.architecture(), maps.route, plan, maps.method->carries,
+      options.align.sampling.seed);
+  std::map<std::string, transport::Carried> group;
+  auto rows = ordered_json::array();
+  const transport::Sink sink{
+      .stage =
+          [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
+            carrier.carry(stage, found, group);
+            for (auto& row : transport::describe(stage, found, moments)) {
+              rows.push_back(std::move(row));
+            }
+          },
+      .group =
+          [&](int64_t first) {
+            files.write(first, group, rows);
+            group.clear();
+            rows = ordered_json::array();
+          }};
+  const auto needed = transport::spaces_of(plan);
+  if (maps.aligner) {
+    maps.aligner->run(needed, work, sink, watch);
+    return;
+  }
+  require_maps(needed, *opened.alignment);
+  const auto stages = static_cast<int64_t>(maps.route.pairs.size()) + 2;
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    watch(static_cast<double>(stage), static_cast<double>(stages), "carrying");
+    carrier.carry(stage, opened.alignment->maps(stage), group);
+    const bool more = stage > 0 && stage + 2 < stages &&
+                      maps.route.pairs[static_cast<size_t>(stage)].target ==
+                          maps.route.pairs[static_cast<size_t>(stage - 1)].target;
+    if (!more) {
+      sink.group(stage);
+    }
+  }
+}
+
+// Zeros for what the update changes and nothing carries: whoever reads the file sees that, too.
+void write_update_file(
+    const Opened& opened,
+    const std::vector<Disposition>& plan,
+    const Assembly& assembly,
+    const fs::path& directory,
+    const Watch& watch) {
+  std::set<std::string> wanted;
+  for (const auto& row : plan) {
+    const bool left = !row.carried && row.source != nullptr && opened.update->changes(*row.source);
+    if (left || assembly.contains(row.target->tensor)) {
+      wanted.insert(row.target->tensor);
+    }
+  }
+  std::vector<UpdateEntry> entries;
+  for (const auto& tensor : wanted) {
+    entries.push_back({tensor, assembly.shape(tensor)});
+  }
+  write_update(
+      directory, entries,
+      [&](const std::string& tensor) {
+        const auto delta = assembly.delta(tensor);
+        return delta.defined() ? delta : at::zeros(assembly.shape(tensor), at::kFloat);
+      },
+      watch);
+}
+
+void write_adapter_files(
+    const JobOptions& options,
+    const Opened& opened,
+    const CarriedFiles& files,
+    const Assembly& assembly,
+    const fs::path& directory) {
+  require(
+      files.all_low_rank(),
+      "the adapter also replaces whole tensors that were carried, which an adapter for another "
+      "model cannot hold; use --write model");
+  std::map<std::string, update::LowRank> modules;
+  AdapterOptions about{
+      .task = opened.update->adapter()->task,
+      .base_model = fs::weakly_canonical(options.target).string()};
+  for (const auto& layer : opened.target.architecture().linears) {
+    about.modules.push_back(layer.module);
+    if (assembly.contains(layer.weight)) {
+      auto factors = assembly.factors(layer.weight);
+      factors.scale *= options.alpha;
+      modules[layer.module] = factors;
+    }
+  }
+  write_adapter(directory, modules, about);
+}
+
+ordered_json totals_of(const ordered_json& parameters) {
+  std::map<std::string, int64_t> counts;
+  for (const auto& row : parameters) {
+    ++counts[row.at("action")];
+  }
+  return counts;
+}
+
+}  // namespace
+
+ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) {
+  auto opened = open_all(options);
+  const auto maps = find_maps(options, opened, {}, watch);
+  const auto plan = plan_of(options, opened, maps);
+  const auto write = write_word(options, opened.update ? &*opened.update : nullptr);
+  ordered_json record = {
+      {"method", opened.alignment ? opened.alignment->about().at("method")
+                                  : nlohmann::json(options.align.method)},
+      {"write", write}};
+  if (maps.aligner) {
+    record["match"] = maps.aligner->matcher_words();
+    record["depth"] =
+        describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
+    const auto schedule = maps.aligner->schedule(transport::spaces_of(plan));
+    record["schedule"] = describe_schedule(schedule);
+    record["disk_bytes"] = disk_needed(write, opened.target, plan, &schedule);
+  } else {
+    record["depth"] = opened.alignment->about().at("depth");
+    record["disk_bytes"] = disk_needed(write, opened.target, plan, nullptr);
+  }
+  record["parameters"] = describe_plan(plan);
+  record["totals"] = totals_of(record["parameters"]);
+  if (opened.update) {
+    record["notes"] = opened.update->notes();
+  }
+  return record;
+}
+
+ordered_json transport_job(const JobOptions& options, const transport::Watch& watch) {
+  auto opened = open_all(options);
+  const auto write = write_word(options, &*opened.update);
+  WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
+  auto maps = find_maps(options, opened, work.path(), watch);
+  const auto plan = plan_of(options, opened, maps);
+  require_something(plan);
+  std::optional<transport::Schedule> schedule;
+  if (maps.aligner) {
+    schedule = maps.aligner->schedule(transport::spaces_of(plan));
+  }
+  require_space(
+      work.path(), disk_needed(write, opened.target, plan, schedule ? &*schedule : nullptr),
+      "the output");
+
+  CarriedFiles files(work.path());
+  carry_all(options, opened, maps, plan, files, work.path(), watch);
+  files.open();
+
+  const Assembly assembly(opened.target.architecture(), files);
+  const Watch writing = [&](int64_t done, int64_t all) {
+    watch(static_cast<double>(done), static_cast<double>(all), "writing");
+  };
+  std::optional<WrittenModel> written;
+  if (write == "model") {
+    written = write_model(
+        opened.target, work.staged(),
+        [&](const std::string& tensor) { return assembly.delta(tensor); }, options.alpha, writing);
+    copy_side_files(opened.target, work.staged(), {kRecordFile, kRecipeFile, kCardFile});
+  } else if (write == "update") {
+    write_update_file(opened, plan, assembly, work.staged(), writing);
+  } else {
+    write_adapter_files(options, opened, files, assembly, work.staged());
+  }
+
+  ordered_json record = {{"theseus", options.version}, {"options", options.words}};
+  record.update(describe_inputs(options, opened));
+  record["method"] = opened.alignment ? opened.alignment->about().at("method").get<std::string>()
+                                      : options.align.method;
+  record["alpha"] = options.alpha;
+  record["write"] = write;
+  record["device"] = c10::str(options.placement.device);
+  record["depth"] =
+      opened.alignment
+          ? ordered_json(opened.alignment->about().at("depth"))
+          : describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
+  if (maps.aligner) {
+    record["match"] = maps.aligner->matcher_words();
+  }
+  record["parameters"] = describe_carried(plan, files, written ? &*written : nullptr);
+  record["totals"] = totals_of(record["parameters"]);
+  record["update"] = describe_update(plan, opened);
+  if (written) {
+    record["rounding_loss"] = written->rounding_loss;
+  }
+  record["spaces"] =
+      opened.alignment ? ordered_json(opened.alignment->about().at("spaces")) : files.rows();
+  auto notes = opened.update->notes();
+  const auto about_maps = notes_on_maps(record["spaces"]);
+  notes.insert(notes.end(), about_maps.begin(), about_maps.end());
+  record["notes"] = notes;
+  if (schedule) {
+    record["schedule"] = describe_schedule(*schedule);
+  }
+  write_text(work.staged() / kRecordFile, dumped(record));
+  write_text(work.staged() / kRecipeFile, options.recipe);
+  auto card = record;
+  for (const char* key : {"parameters", "spaces", "schedule", "depth"}) {
+    card.erase(key);
+  }
+  card["update"].erase("left_behind");
+  write_model_card(
+      work.staged(), card,
+      write == "adapter" ? "peft" : library_of(opened.target.location().family));
+  work.finish();
+  return record;
+}
+
+ordered_json align_job(const JobOptions& options, const transport::Watch& watch) {
+  auto opened = open_all(options);
+  WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
+  auto maps = find_maps(options, opened, work.path(), watch);
+  const auto plan = transport::make_plan(
+      opened.source, opened.target, maps.route,
+      {.norms = transport::Norms::kDiagonal, .heads = true, .towers = maps.towers});
+  const auto needed = transport::spaces_of(plan);
+  const auto schedule = maps.aligner->schedule(needed);
+  const auto stages = work.path() / "stages";
+  fs::create_directories(stages);
+  int64_t bytes = 0;
+  for (const auto& space : needed) {
+    const auto width = opened.target.architecture().spaces.at(space).width;
+    bytes += width * width * 12;
+  }
+  require_space(work.path(), bytes + (schedule.spill ? 2 * schedule.cost.states : 0), "the maps");
+  CarriedFiles files(work.path());
+  auto rows = ordered_json::array();
+  maps.aligner->run(
+      needed, work.path(),
+      {.stage =
+           [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
+             transport::Alignment::write_stage(stages, stage, found, moments);
+             for (auto& row : transport::describe(stage, found, moments)) {
+               rows.push_back(std::move(row));
+             }
+           },
+       .group =
+           [&](int64_t first) {
+             files.write(first, {}, rows);
+             rows = ordered_json::array();
+           }},
+      watch);
+  files.open();
+  ordered_json record = {{"theseus", options.version}, {"options", options.words}};
+  record.update(describe_inputs(options, opened));
+  record["method"] = options.align.method;
+  record["match"] = maps.aligner->matcher_words();
+  record["towers"] = maps.towers;
+  record["depth"] =
+      describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
+  record["spaces"] = files.rows();
+  record["notes"] = notes_on_maps(record["spaces"]);
+  record["schedule"] = describe_schedule(schedule);
+  for (const auto& entry : fs::directory_iterator(stages)) {
+    fs::rename(entry.path(), work.staged() / entry.path().filename());
+  }
+  write_text(work.staged() / kRecipeFile, options.recipe);
+  transport::Alignment::write_about(work.staged(), record);
+  work.finish();
+  return record;
+}
+
+}  // namespace theseus::output

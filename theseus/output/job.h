@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/transport/aligner.h"
+#include "theseus/transport/plan.h"
+
+namespace theseus::output {
+
+// Everything that decides the result of a transport.
+struct JobOptions {
+  std::filesystem::path source, tuned, target, calibration, alignment, out;
+  transport::AlignOptions align;
+  transport::Norms norms = transport::Norms::kDiagonal;
+  bool heads = false;
+  bool partial = false;  // leave behind what the calibration does not reach
+  double alpha = 1;
+  std::string write;  // model, update, adapter; empty: adapter for an adapter, else model
+  bool fresh = false;
+  model::Placement placement;
+  nlohmann::ordered_json words;  // the options as they were given, for the record
+  std::string version;
+  std::string recipe;  // YAML that repeats this job
+};
+
+// What a job would do, with nothing written: dispositions, route, schedule, costs, notes.
+nlohmann::ordered_json plan_job(const JobOptions& options, const transport::Watch& watch);
+
+// From old base, tuned model and new base to the tuned new base in options.out. With
+// options.alignment the maps are read, else they are made.
+nlohmann::ordered_json transport_job(const JobOptions& options, const transport::Watch& watch);
+
+// The maps alone, for any number of updates.
+nlohmann::ordered_json align_job(const JobOptions& options, const transport::Watch& watch);
+
+}  // namespace theseus::output

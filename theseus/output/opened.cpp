@@ -1,0 +1,128 @@
+#include "theseus/output/opened.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include <ATen/Parallel.h>
+
+#include "theseus/base/error.h"
+#include "theseus/checkpoint/fingerprint.h"
+#include "theseus/transport/compatible.h"
+
+namespace theseus::output {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+fs::path source_path(const JobOptions& options, const std::optional<transport::Alignment>& made) {
+  if (!options.source.empty() || !made) {
+    return options.source;
+  }
+  return made->about().at("source").at("path").get<std::string>();
+}
+
+ordered_json about_model(const fs::path& path, const model::Model& model) {
+  return {
+      {"path", fs::weakly_canonical(path).string()},
+      {"family", model.location().family},
+      {"fingerprint", checkpoint::fingerprint(model.checkpoint())}};
+}
+
+ordered_json about_calibration(const stats::Calibration& calibration, const JobOptions& options) {
+  return {
+      {"path", fs::weakly_canonical(calibration.path()).string()},
+      {"sequences", calibration.sequences()},
+      {"batches", calibration.batches()},
+      {"batch_size", options.align.sampling.batch_size},
+      {"fingerprint", checkpoint::fingerprint(checkpoint::Checkpoint::open(calibration.path()))}};
+}
+
+}  // namespace
+
+Opened open_all(const JobOptions& options) {
+  std::optional<transport::Alignment> alignment;
+  if (!options.alignment.empty()) {
+    alignment = transport::Alignment::open(options.alignment);
+  }
+  const model::OpenOptions open{.placement = options.placement};
+  const auto source = source_path(options, alignment);
+  Opened opened{
+      .source = model::Model::open(source, open),
+      .target = model::Model::open(options.target, open),
+      .alignment = std::move(alignment)};
+  transport::require_one_family(opened.source, opened.target);
+  if (!options.calibration.empty() && !opened.alignment) {
+    opened.calibration = stats::Calibration::open(
+        options.calibration, opened.source.architecture(), opened.target.architecture(),
+        options.align.sampling);
+  }
+  if (!options.tuned.empty()) {
+    opened.update = transport::SourceUpdate::open(options.tuned, opened.source);
+    require_change(*opened.update, opened.source.architecture());
+  }
+  return opened;
+}
+
+std::string identity_of(const JobOptions& options, const Opened& opened) {
+  ordered_json job = {{"version", options.version}, {"options", options.words}};
+  job["threads"] = at::get_num_threads();
+  std::vector<fs::path> files = opened.source.checkpoint().files();
+  const auto& more = opened.target.checkpoint().files();
+  files.insert(files.end(), more.begin(), more.end());
+  files.insert(
+      files.end(), {opened.source.location().config, opened.target.location().config,
+                    options.calibration, options.tuned});
+  if (fs::is_directory(options.tuned)) {
+    for (const auto& entry : fs::directory_iterator(options.tuned)) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    std::error_code ignored;
+    if (!file.empty() && fs::is_regular_file(file, ignored)) {
+      job["inputs"].push_back(
+          {fs::weakly_canonical(file).string(), fs::file_size(file),
+           fs::last_write_time(file).time_since_epoch().count()});
+    }
+  }
+  return job.dump(1);
+}
+
+void require_same_bases(const Opened& opened) {
+  const auto& alignment = *opened.alignment;
+  for (const auto& [name, model] :
+       {std::pair("source", &opened.source), std::pair("target", &opened.target)}) {
+    const auto found = checkpoint::fingerprint(model->checkpoint());
+    const auto& made = alignment.about().at(name);
+    require(
+        made.at("fingerprint") == found, "the alignment ", alignment.directory().string(),
+        " was made for another ", name, ": ", made.at("path").get<std::string>(), " with ",
+        made.at("fingerprint").get<std::string>(), "; this one is ", found);
+  }
+}
+
+ordered_json describe_inputs(const JobOptions& options, const Opened& opened) {
+  ordered_json result;
+  result["source"] = about_model(
+      options.source.empty() ? opened.source.location().weights : options.source, opened.source);
+  if (opened.update) {
+    result["tuned"] = {
+        {"path", fs::weakly_canonical(options.tuned).string()},
+        {"kind", opened.update->is_adapter() ? "adapter" : "dense"},
+        {"fingerprint", opened.update->fingerprint()}};
+  }
+  result["target"] = about_model(options.target, opened.target);
+  if (opened.calibration) {
+    result["calibration"] = about_calibration(*opened.calibration, options);
+  }
+  if (opened.alignment) {
+    result["alignment"] = fs::weakly_canonical(options.alignment).string();
+    result["calibration"] = opened.alignment->about().value("calibration", nlohmann::json());
+  }
+  return result;
+}
+
+}  // namespace theseus::output

@@ -1,0 +1,156 @@
+#include "theseus/output/record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include "theseus/transport/alignment.h"
+#include "theseus/transport/depth.h"
+
+namespace theseus::output {
+
+using nlohmann::ordered_json;
+using transport::Disposition;
+
+ordered_json describe_depth(
+    const stats::Route& route,
+    const Opened& opened,
+    transport::Depth depth,
+    const at::Tensor& similarity) {
+  const bool differ =
+      transport::depths_differ(opened.source.architecture(), opened.target.architecture());
+  ordered_json result = {
+      {"mode", !differ                             ? "block by block"
+               : depth == transport::Depth::kMatch ? "match"
+                                                   : "interpolate"}};
+  result.update(transport::describe(route));
+  if (similarity.defined()) {
+    const auto rows = similarity.to(at::kCPU).contiguous();
+    for (int64_t i = 0; i < rows.size(0); ++i) {
+      const auto* begin = rows[i].data_ptr<double>();
+      result["similarity"].push_back(std::vector<double>(begin, begin + rows.size(1)));
+    }
+  }
+  return result;
+}
+
+ordered_json describe_plan(const std::vector<Disposition>& plan) {
+  auto rows = ordered_json::array();
+  for (const auto& row : plan) {
+    rows.push_back(
+        {{"parameter", row.target->name},
+         {"shape", row.target->shape},
+         {"action", row.carried ? "carried" : "kept"},
+         {"reason", row.reason}});
+  }
+  return rows;
+}
+
+ordered_json describe_schedule(const transport::Schedule& schedule) {
+  ordered_json groups = ordered_json::array();
+  for (const auto& [first, last] : schedule.groups) {
+    groups.push_back({first, last - 1});
+  }
+  return {
+      {"groups", groups},
+      {"hidden_states", schedule.spill ? "in files" : "in memory"},
+      {"hidden_state_bytes", schedule.cost.states},
+      {"peak_memory_bytes", schedule.cost.peak},
+      {"flops",
+       {{"forward", schedule.cost.forward},
+        {"statistics", schedule.cost.statistics},
+        {"solve", schedule.cost.solve},
+        {"carry", schedule.cost.carry}}}};
+}
+
+ordered_json describe_update(const std::vector<Disposition>& plan, const Opened& opened) {
+  const auto& source = opened.source.architecture();
+  std::set<std::string> roles;
+  for (const auto& row : plan) {
+    if (row.carried) {
+      roles.insert(source.role(row.source->name, row.source->block));
+    }
+  }
+  double kept = 0, all = 0;
+  ordered_json rows = ordered_json::array();
+  for (const auto& parameter : source.parameters) {
+    const auto delta = opened.update->find_delta(parameter);
+    if (!delta.defined()) {
+      continue;
+    }
+    const auto square = delta.to(at::kDouble).square().sum().item<double>();
+    all += square;
+    if (!roles.contains(source.role(parameter.name, parameter.block))) {
+      kept += square;
+      rows.push_back({{"parameter", parameter.name}, {"norm", std::sqrt(square)}});
+    }
+  }
+  return {
+      {"norm", std::sqrt(all)},
+      {"left_behind_share", all > 0 ? kept / all : 0.0},
+      {"left_behind", rows}};
+}
+
+ordered_json describe_carried(
+    const std::vector<Disposition>& plan, const CarriedFiles& files, const WrittenModel* written) {
+  std::map<std::string, const TensorChange*> changes;
+  if (written != nullptr) {
+    for (const auto& change : written->changes) {
+      changes[change.tensor] = &change;
+    }
+  }
+  auto rows = describe_plan(plan);
+  for (size_t i = 0; i < plan.size(); ++i) {
+    if (!plan[i].carried || !files.contains(plan[i].target->name)) {
+      continue;
+    }
+    const auto carried = files.read(plan[i].target->name);
+    rows[i]["source_norm"] = carried.source_norm;
+    rows[i]["target_norm"] = carried.target_norm;
+    rows[i]["norm_error"] = carried.target_norm - carried.source_norm;
+    if (carried.factors) {
+      rows[i]["rank"] = carried.factors->up.size(1);
+    }
+    if (const auto found = changes.find(plan[i].target->tensor); found != changes.end()) {
+      rows[i]["rounding_loss"] = found->second->rounding_loss;
+    }
+  }
+  return rows;
+}
+
+std::vector<std::string> notes_on_maps(const ordered_json& rows) {
+  struct Short {
+    int64_t blocks = 0, rank = 0, of = 0, completed = 0;
+  };
+  std::map<std::string, Short> shorts;
+  int64_t fell_back = 0;
+  for (const auto& row : rows) {
+    const auto of = std::min(row.at("source_width").get<int64_t>(), row.at("target_width").get<int64_t>());
+    const auto rank = row.at("rank").get<int64_t>();
+    if (rank > 0 && rank < of) {
+      auto& found = shorts[model::role_of(row.at("space"))];
+      found.rank = found.blocks == 0 ? rank : std::min(found.rank, rank);
+      found.of = of;
+      found.completed = std::max(found.completed, row.at("completed").get<int64_t>());
+      ++found.blocks;
+    }
+    fell_back += row.at("route") == "svd" ? 1 : 0;
+  }
+  std::vector<std::string> notes;
+  for (const auto& [role, found] : shorts) {
+    notes.push_back(c10::str(
+        role, ": the statistics determine ", found.rank, " of ", found.of, " directions",
+        found.blocks > 1 ? c10::str(" (in ", found.blocks, " blocks)") : "",
+        found.completed > 0 ? "; the others are filled in" : ""));
+  }
+  if (fell_back > 0) {
+    notes.push_back(c10::str(
+        fell_back, " maps fell back from the fast solver to the singular value decomposition"));
+  }
+  return notes;
+}
+
+}  // namespace theseus::output

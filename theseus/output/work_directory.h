@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace theseus::output {
+
+// The directory OUT.partial, where a long job keeps what it has until OUT can appear whole. One
+// process at a time. What an earlier process left is kept when it was the same job.
+class WorkDirectory {
+ public:
+  // `job`: text that is equal for runs that give the same result. `fresh`: start over. Throws
+  // InputError when OUT exists (unless `fresh` and it is an output of ours), when another process
+  // works on it, when the unfinished work is another job's, or when it cannot be made.
+  WorkDirectory(const std::filesystem::path& out, const std::string& job, bool fresh);
+  ~WorkDirectory();
+  WorkDirectory(const WorkDirectory&) = delete;
+  WorkDirectory& operator=(const WorkDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  // Where the output is put together; empty at the start.
+  const std::filesystem::path& staged() const { return staged_; }
+  bool resumed() const { return resumed_; }
+  // Makes `staged` the output and removes everything else.
+  void finish();
+
+ private:
+  std::filesystem::path out_, path_, staged_;
+  int lock_ = -1;
+  bool resumed_ = false;
+};
+
+}  // namespace theseus::output

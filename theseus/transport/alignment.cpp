@@ -1,0 +1,139 @@
+#include "theseus/transport/alignment.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/base/file.h"
+#include "theseus/base/json.h"
+#include "theseus/checkpoint/checkpoint.h"
+#include "theseus/checkpoint/write.h"
+
+namespace theseus::transport {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFormat = 1;
+
+fs::path maps_file(const fs::path& directory, int64_t stage) {
+  return directory / c10::str("maps-", stage, ".safetensors");
+}
+
+}  // namespace
+
+nlohmann::ordered_json describe(int64_t stage, const MapSet& maps, const stats::Moments& moments) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const auto& [space, map] : maps) {
+    nlohmann::ordered_json row = {
+        {"stage", stage},
+        {"space", space},
+        {"source_width", map.matrix.size(0)},
+        {"target_width", map.matrix.size(1)}};
+    if (const auto found = moments.find(space); found != moments.end()) {
+      row["rows"] = found->second.rows;
+    }
+    row["route"] = map.route;
+    row["rank"] = map.rank;
+    row["completed"] = map.completed;
+    if (map.isometry) {
+      row["orthogonality"] = map.orthogonality;
+      row["asymmetry"] = map.asymmetry;
+    }
+    if (std::isfinite(map.condition)) {
+      row["condition"] = map.condition;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+nlohmann::ordered_json describe(const stats::Route& route) {
+  nlohmann::ordered_json source = nlohmann::ordered_json::array();
+  for (const auto& block : route.source) {
+    source.push_back({{"run_as", block.run_as}, {"parts", block.parts}});
+  }
+  nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
+  for (const auto& pair : route.pairs) {
+    pairs.push_back({{"source", pair.source}, {"target", pair.target}, {"share", pair.share}});
+  }
+  return {{"source_blocks", source}, {"pairs", pairs}};
+}
+
+stats::Route read_route(const nlohmann::json& json) {
+  stats::Route route;
+  for (const auto& block : json.at("source_blocks")) {
+    route.source.push_back({block.at("run_as"), block.at("parts")});
+  }
+  for (const auto& pair : json.at("pairs")) {
+    route.pairs.push_back({pair.at("source"), pair.at("target"), pair.at("share")});
+  }
+  return route;
+}
+
+Alignment Alignment::open(const fs::path& directory) {
+  return with_context("reading the alignment " + directory.string(), [&] {
+    std::error_code ignored;
+    require(
+        fs::is_regular_file(directory / kAlignmentFile, ignored), "there is no ", kAlignmentFile,
+        " in it: 'theseus align' writes one");
+    Alignment result;
+    result.directory_ = directory;
+    result.about_ = Json::parse_file(directory / kAlignmentFile).raw();
+    require(
+        result.about_.value("format", 0) == kFormat, "it has format ",
+        result.about_.value("format", 0), "; this theseus reads format ", kFormat);
+    try {
+      result.route_ = read_route(result.about_.at("depth"));
+    } catch (const nlohmann::json::exception& error) {
+      throw InputError(c10::str(kAlignmentFile, " is damaged: ", error.what()));
+    }
+    return result;
+  });
+}
+
+MapSet Alignment::maps(int64_t stage) const {
+  MapSet maps;
+  const auto path = maps_file(directory_, stage);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    return maps;
+  }
+  const auto file = checkpoint::Checkpoint::open(path);
+  for (const auto& info : file.tensors()) {
+    maps[info.name] = {.matrix = file.tensor(info.name)};
+  }
+  return maps;
+}
+
+void Alignment::write_stage(
+    const fs::path& directory, int64_t stage, const MapSet& maps, const stats::Moments& moments) {
+  std::vector<std::pair<std::string, at::Tensor>> matrices, sums;
+  for (const auto& [space, map] : maps) {
+    matrices.emplace_back(space, map.matrix.to(at::kCPU).contiguous());
+  }
+  for (const auto& [space, pair] : moments) {
+    for (const auto& [name, tensor] : pair.tensors()) {
+      sums.emplace_back(space + "/" + name, tensor.to(at::kCPU).contiguous());
+    }
+  }
+  if (!matrices.empty()) {
+    checkpoint::write_safetensors(maps_file(directory, stage), matrices);
+  }
+  if (!sums.empty()) {
+    checkpoint::write_safetensors(directory / c10::str("moments-", stage, ".safetensors"), sums);
+  }
+}
+
+void Alignment::write_about(const fs::path& directory, const nlohmann::ordered_json& about) {
+  auto whole = about;
+  whole["format"] = kFormat;
+  AtomicFile file(directory / kAlignmentFile);
+  file.append(whole.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  file.append("\n");
+  file.commit();
+}
+
+}  // namespace theseus::transport
