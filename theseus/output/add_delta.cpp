@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
@@ -79,9 +78,20 @@ Sum add_delta(const at::Tensor& base, const at::Tensor& delta, double alpha) {
   require<InternalError>(
       base.sizes() == delta.sizes(), "a delta of shape ", delta.sizes(), " for a tensor of shape ",
       base.sizes());
-  return AT_DISPATCH_FLOATING_TYPES_AND2(
-      at::kHalf, at::kBFloat16, base.scalar_type(), "add_delta",
-      [&] { return add_all<scalar_t>(base, delta, alpha); });
+  switch (base.scalar_type()) {
+    case at::kFloat:
+      return add_all<float>(base, delta, alpha);
+    case at::kHalf:
+      return add_all<at::Half>(base, delta, alpha);
+    case at::kBFloat16:
+      return add_all<at::BFloat16>(base, delta, alpha);
+    case at::kDouble:
+      return add_all<double>(base, delta, alpha);
+    default:
+      throw InputError(c10::str(
+          "dtype ", base.scalar_type(),
+          ": a delta can only be added to float16, bfloat16, float32 and float64"));
+  }
 }
 
 }  // namespace theseus::output

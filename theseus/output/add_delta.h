@@ -12,9 +12,9 @@ struct Sum {
   bool finite = true;
 };
 
-// One pass over both, without a float32 copy of the base. `base` is floating point on the CPU;
-// `delta` has its shape. Where alpha * delta is zero the base's bits stay. The same for every number
-// of threads.
+// One pass over both, without a float32 copy of the base. `base` is on the CPU, `delta` has its shape.
+// Where alpha * delta is zero the base's bits stay. The same for every number of threads.
+// Throws InputError unless the base is float16, bfloat16, float32 or float64.
 Sum add_delta(const at::Tensor& base, const at::Tensor& delta, double alpha);
 
 }  // namespace theseus::output

@@ -108,11 +108,13 @@ Candidates candidates(const model::Model& target) {
 }
 
 void copy_whole(const fs::path& from, const fs::path& to) {
-  const MappedFile file(from);
-  const auto bytes = file.bytes();
-  AtomicFile copy(to, static_cast<int64_t>(bytes.size()));
-  copy.append(bytes.data(), bytes.size());
-  copy.commit();
+  with_context("copying " + from.string(), [&] {
+    const MappedFile file(from);
+    const auto bytes = file.bytes();
+    AtomicFile copy(to, static_cast<int64_t>(bytes.size()));
+    copy.append(bytes.data(), bytes.size());
+    copy.commit();
+  });
 }
 
 }  // namespace
@@ -127,7 +129,7 @@ SideFiles copy_side_files(
     if (ours.contains(name) || fs::exists(fs::symlink_status(directory / name, ignored))) {
       continue;
     }
-    with_context("copying " + from.string(), [&] { copy_whole(from, directory / name); });
+    copy_whole(from, directory / name);
     result.copied.push_back(name);
   }
   return result;

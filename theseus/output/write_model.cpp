@@ -88,10 +88,7 @@ class Merge {
     require<InternalError>(
         delta.sizes() == base.sizes(), "the delta of ", tensor, " has shape ", delta.sizes(),
         "; the tensor has ", base.sizes());
-    require(
-        at::isFloatingType(base.scalar_type()), stored, " has dtype ", base.scalar_type(),
-        "; a delta can only be added to floating point");
-    auto sum = add_delta(base, delta, alpha_);
+    auto sum = with_context("adding to " + stored, [&] { return add_delta(base, delta, alpha_); });
     require<NumericError>(
         sum.finite, stored, " would hold NaN or infinity after ", alpha_,
         " times its delta is added: ",

@@ -1,0 +1,22 @@
+#include "theseus/base/units.h"
+
+#include <gtest/gtest.h>
+
+namespace theseus {
+namespace {
+
+TEST(Units, Bytes) {
+  EXPECT_EQ(bytes_text(0), "0 bytes");
+  EXPECT_EQ(bytes_text(999), "999 bytes");
+  EXPECT_EQ(bytes_text(1000), "1.0 kB");
+  EXPECT_EQ(bytes_text(12'345'678'901), "12.3 GB");
+  EXPECT_EQ(bytes_text(INT64_MAX), "9.2 EB");
+}
+
+TEST(Units, Counts) {
+  EXPECT_EQ(count_text(7), "7");
+  EXPECT_EQ(count_text(1'234'567), "1,234,567");
+}
+
+}  // namespace
+}  // namespace theseus
