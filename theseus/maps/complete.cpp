@@ -25,7 +25,7 @@ namespace theseus::maps {
 namespace {
 
 // s^2 from which on polar(E) is taken from the formula: errors of P grow by 1 / s^2.
-constexpr double kStrong = 0.1;
+constexpr double kStrong = 0.2;
 // Singular values of Y up to this leave a direction open: in float32 they have 1e-7 of noise.
 constexpr double kOpen = 1e-3;
 // A prior further from an isometry than this is replaced by the nearest one.
