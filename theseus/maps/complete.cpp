@@ -20,6 +20,7 @@
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/polar.h"
+#include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
 namespace {
@@ -41,7 +42,7 @@ Partial fill_strong(const at::Tensor& l, const at::Tensor& r, const at::Tensor& 
   auto f = p.matmul(r);             // [ds, r]
   f = f - l.matmul(l.t().matmul(f));
   const auto f64 = f.to(at::kDouble);
-  const auto gram = f64.t().matmul(f64);  // [r, r]
+  const auto gram = row_gram(f64.t());  // [r, r]
   const auto [lambda, w] = at::linalg_eigh(gram);
   const auto s2 = (1 - lambda).clamp(0, 1);  // [r]
   const auto strong = s2 > kStrong;
