@@ -20,12 +20,13 @@
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/polar.h"
+#include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
 namespace {
 
 // s^2 from which on polar(E) is taken from the formula: errors of P grow by 1 / s^2.
-constexpr double kStrong = 0.1;
+constexpr double kStrong = 0.2;
 // Singular values of Y up to this leave a direction open: in float32 they have 1e-7 of noise.
 constexpr double kOpen = 1e-3;
 // A prior further from an isometry than this is replaced by the nearest one.
@@ -41,7 +42,7 @@ Partial fill_strong(const at::Tensor& l, const at::Tensor& r, const at::Tensor& 
   auto f = p.matmul(r);             // [ds, r]
   f = f - l.matmul(l.t().matmul(f));
   const auto f64 = f.to(at::kDouble);
-  const auto gram = f64.t().matmul(f64);  // [r, r]
+  const auto gram = row_gram(f64.t());  // [r, r]
   const auto [lambda, w] = at::linalg_eigh(gram);
   const auto s2 = (1 - lambda).clamp(0, 1);  // [r]
   const auto strong = s2 > kStrong;

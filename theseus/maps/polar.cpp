@@ -6,8 +6,7 @@
 //
 //   C C^T = U S^2 U^T,   W = U^T C,   s_i = |W_i|,   V_i = W_i / s_i
 //
-// A Gram squares the condition: V_i errs by eps (s_1 / s_i)^2. So only s_i > 1e-3 s_1 are taken from
-// it. The rows W_2 of the others, less their part along V_1, are a smaller problem without the large
+// A Gram squares the condition: V_i errs by eps (s_1 / s_i)^2. So only s_i > q s_1 are taken from it. The rows W_2 of the others, less their part along V_1, are a smaller problem without the large
 // values, computed to eps s_1: T = U_1 V_1^T + U_2 polar(W_2), and so on.
 
 #include "theseus/maps/polar.h"
@@ -22,15 +21,18 @@
 
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
+#include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
 namespace {
 
-// s_i / s_1 from which on one Gram is enough.
-constexpr double kResolved = 1e-3;
+// q. What is large becomes a float32 map, for which errors of 1e-8 will do.
+constexpr double kResolvedSmall = 1e-3;
+constexpr double kResolvedLarge = 1e-5;
 // A factor whose certificates are above these gets a Newton-Schulz step, or another route.
-constexpr double kOrthogonal = 1e-10;
-constexpr double kCertified = 1e-8;
+constexpr double kOrthogonalSmall = 1e-10;
+constexpr double kOrthogonalLarge = 1e-8;
+constexpr double kCertified = 1e-7;
 
 // C = U S V^T, largest first, without the values that count as zero.
 struct Triple {
@@ -41,13 +43,13 @@ struct Triple {
 
 // Rows that are orthonormal up to e become so up to e^2.
 at::Tensor newton_schulz(const at::Tensor& rows) {
-  return 1.5 * rows - 0.5 * rows.matmul(rows.t()).matmul(rows);
+  return 1.5 * rows - 0.5 * row_gram(rows).matmul(rows);
 }
 
 // `zero`: what counts as zero; negative: kRankTolerance of the largest.
 Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
   const auto m = c.size(0);
-  auto [lambda, vectors] = at::linalg_eigh(c.matmul(c.t()));
+  auto [lambda, vectors] = at::linalg_eigh(row_gram(c));
   lambda = lambda.flip(0);                      // [m], descending
   const auto u = vectors.flip(1).contiguous();  // [m, m]
   const auto w = u.t().matmul(c);               // [m, n]
@@ -56,7 +58,8 @@ Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
   if (zero < 0) {
     zero = std::max(floor, kRankTolerance * largest);
   }
-  const auto least = std::max(kResolved * largest, zero);
+  const auto q = is_small(c) ? kResolvedSmall : kResolvedLarge;
+  const auto least = std::max(q * largest, zero);
   // lambda is sorted; s of what is not resolved need not be.
   const auto resolved = (lambda > least * least).logical_and(s > zero).sum().item<int64_t>();
   if (largest <= zero || resolved == 0) {
@@ -65,7 +68,7 @@ Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
   const auto u1 = u.slice(1, 0, resolved);
   const auto s1 = s.slice(0, 0, resolved);
   auto v1 = w.slice(0, 0, resolved) / s1.unsqueeze(1);
-  if (orthogonality(v1) > kOrthogonal) {
+  if (orthogonality(v1) > (is_small(c) ? kOrthogonalSmall : kOrthogonalLarge)) {
     v1 = newton_schulz(v1);
   }
   if (resolved == m) {

@@ -1,5 +1,7 @@
 #include "theseus/maps/problem.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
@@ -97,6 +99,35 @@ at::Tensor as_map(const at::Tensor& matrix) {
   auto map = matrix.to(at::kFloat).contiguous();
   require<NumericError>(is_finite(map), "the map holds a value that is not finite in float32");
   return map;
+}
+
+at::TensorOptions map_options(const Problem& problem) {
+  for (const auto& tensor : {problem.cross, problem.source_gram, problem.prior}) {
+    if (tensor.defined()) {
+      return tensor.options().dtype(at::kFloat);
+    }
+  }
+  return at::kFloat;
+}
+
+Map rectangular_identity(const Problem& problem) {
+  check_widths(problem);
+  const auto ds = problem.source_width;
+  const auto dt = problem.target_width;
+  return {
+      .matrix = at::eye(ds, dt, map_options(problem)),
+      .rank = std::min(ds, dt),
+      .route = "identity",
+      .isometry = true,
+      .condition = 1};
+}
+
+Map linear_map(const Problem& problem, const at::Tensor& core, const Spectrum& gram) {
+  return {
+      .matrix = as_map(expand(problem, core)),
+      .rank = gram.rank(),
+      .route = "eigh",
+      .condition = gram.condition()};
 }
 
 }  // namespace theseus::maps

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "theseus/maps/gram.h"
 #include "theseus/maps/method.h"
 
 namespace theseus::maps {
@@ -24,5 +25,14 @@ at::Tensor expand(const Problem& problem, const at::Tensor& core);
 
 // Float32 and finite: what a Map holds.
 at::Tensor as_map(const at::Tensor& matrix);
+
+// Options of a float32 tensor where the problem's tensors are; the CPU when it has none.
+at::TensorOptions map_options(const Problem& problem);
+
+// Ones on the diagonal [ds, dt].
+Map rectangular_identity(const Problem& problem);
+
+// Q_s X Q_t^T for X [ks, kt] that came from `gram`: no isometry.
+Map linear_map(const Problem& problem, const at::Tensor& core, const Spectrum& gram);
 
 }  // namespace theseus::maps

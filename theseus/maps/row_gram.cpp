@@ -1,0 +1,30 @@
+#include "theseus/maps/row_gram.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+namespace theseus::maps {
+namespace {
+
+// Rows of a block: large enough for a product at full speed.
+constexpr int64_t kBlock = 384;
+
+}  // namespace
+
+at::Tensor row_gram(const at::Tensor& rows) {
+  const auto m = rows.size(0);
+  auto gram = at::empty({m, m}, rows.options());
+  for (int64_t begin = 0; begin < m; begin += kBlock) {
+    const auto end = std::min(m, begin + kBlock);
+    auto row = gram.slice(0, begin, end).slice(1, begin);  // from the diagonal on
+    at::matmul_out(row, rows.slice(0, begin, end), rows.slice(0, begin).t());
+    auto square = row.slice(1, 0, end - begin);
+    square.copy_((square + square.t()) / 2);
+    auto below = gram.slice(0, end).slice(1, begin, end);
+    below.copy_(row.slice(1, end - begin).t());
+  }
+  return gram;
+}
+
+}  // namespace theseus::maps

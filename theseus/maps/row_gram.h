@@ -1,0 +1,10 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace theseus::maps {
+
+// X X^T [m, m] for X [m, n], exactly symmetric.
+at::Tensor row_gram(const at::Tensor& rows);
+
+}  // namespace theseus::maps
