@@ -24,4 +24,24 @@ class Progress {
   std::chrono::steady_clock::time_point start_;
 };
 
+// A long job's progress on standard error: a bar with rate and time left on a terminal, otherwise a
+// line now and then. Nothing when `quiet`.
+class JobProgress {
+ public:
+  explicit JobProgress(bool quiet);
+  ~JobProgress() { finish(); }
+
+  void operator()(double done, double all, const std::string& doing);
+  void finish();  // clears the line
+
+ private:
+  bool quiet_;
+  bool terminal_;
+  bool shown_ = false;
+  std::string phase_;  // the first word of what is being done: each has a clock of its own
+  double began_at_ = 0;
+  double last_ = 0;
+  std::chrono::steady_clock::time_point start_, phase_start_;
+};
+
 }  // namespace theseus::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+namespace theseus::cli {
+
+// The options that were given to a command, by their long names: what decides its result. How it
+// prints and where it writes is left out.
+nlohmann::ordered_json given_options(const CLI::App& command);
+
+// A recipe that repeats the command: YAML with `command` and an option a line.
+std::string recipe_of(const CLI::App& command);
+
+// The words of the command line that a recipe stands for, the command first. Throws InputError with
+// the line when it is not a flat map of options.
+std::vector<std::string> read_recipe(const std::filesystem::path& path);
+
+}  // namespace theseus::cli

@@ -1,0 +1,166 @@
+#include "theseus/cli/summary.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "theseus/base/units.h"
+#include "theseus/model/parameter.h"
+
+namespace theseus::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Row {
+  std::string name, action, reason;
+  int64_t count = 1;
+};
+
+// Parameters of one place in all blocks that share their fate become one row.
+std::vector<Row> rows_of(const ordered_json& parameters, bool every) {
+  std::vector<Row> rows;
+  std::map<std::string, size_t> known;
+  for (const auto& parameter : parameters) {
+    Row row{
+        .name = parameter.at("parameter"),
+        .action = parameter.at("action"),
+        .reason = parameter.at("reason")};
+    if (!every) {
+      row.name = model::role_of(row.name);
+      row.reason = model::role_of(row.reason);
+      if (const auto product = row.reason.find(" x "); product != std::string::npos) {
+        row.reason =
+            row.reason.substr(0, product + 3) + model::role_of(row.reason.substr(product + 3));
+      }
+    }
+    const auto key = row.name + "|" + row.action + "|" + row.reason;
+    const auto [place, first] = known.try_emplace(key, rows.size());
+    if (first) {
+      rows.push_back(std::move(row));
+    } else {
+      ++rows[place->second].count;
+    }
+  }
+  return rows;
+}
+
+std::string depth_text(const ordered_json& depth) {
+  const auto mode = depth.at("mode").get<std::string>();
+  std::string text = fmt::format("depth        {}", mode);
+  if (mode == "block by block") {
+    return text + "\n";
+  }
+  text += "; target block <- source blocks (times share of the update):\n";
+  for (const auto& pair : depth.at("pairs")) {
+    const auto& block = depth.at("source_blocks").at(pair.at("source").get<size_t>());
+    std::string parts;
+    for (const auto& part : block.at("parts")) {
+      const auto share = part.at(1).get<double>();
+      parts += fmt::format(
+          "{}{}{}", parts.empty() ? "" : " + ", share == 1 ? "" : fmt::format("{:.3g} * ", share),
+          part.at(0).get<int64_t>());
+    }
+    const auto share = pair.at("share").get<double>();
+    text += fmt::format(
+        "             {} <- {}{}\n", pair.at("target").get<int64_t>(), parts,
+        share == 1 ? "" : fmt::format(" (times {:.3g})", share));
+  }
+  return text;
+}
+
+std::string schedule_text(const ordered_json& schedule) {
+  const auto& flops = schedule.at("flops");
+  return fmt::format(
+      "groups       {}, hidden states {} ({})\n"
+      "memory       about {} at the peak\n"
+      "operations   {:.3g} forward, {:.3g} statistics, {:.3g} solve, {:.3g} carry (flop)\n",
+      schedule.at("groups").size(), schedule.at("hidden_states").get<std::string>(),
+      bytes_text(schedule.at("hidden_state_bytes").get<int64_t>()),
+      bytes_text(schedule.at("peak_memory_bytes").get<int64_t>()),
+      flops.at("forward").get<double>(), flops.at("statistics").get<double>(),
+      flops.at("solve").get<double>(), flops.at("carry").get<double>());
+}
+
+std::string notes_text(const ordered_json& record) {
+  std::string text;
+  if (record.contains("notes")) {
+    for (const auto& note : record.at("notes")) {
+      text += fmt::format("note: {}\n", note.get<std::string>());
+    }
+  }
+  return text;
+}
+
+std::string totals_text(const ordered_json& totals) {
+  std::vector<std::string> parts;
+  for (const auto& [action, count] : totals.items()) {
+    parts.push_back(fmt::format("{} {}", count.get<int64_t>(), action));
+  }
+  return fmt::format("parameters   {}\n", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string plan_text(const ordered_json& plan, bool every) {
+  const auto rows = rows_of(plan.at("parameters"), every);
+  size_t width = 0;
+  for (const auto& row : rows) {
+    width = std::max(width, row.name.size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    const auto count = row.count > 1 ? fmt::format(" ({} times)", row.count) : "";
+    text += fmt::format("{:<{}}  {:<8} {}{}\n", row.name, width, row.action, row.reason, count);
+  }
+  text += "\n" + totals_text(plan.at("totals"));
+  text += fmt::format("method       {}\n", plan.at("method").get<std::string>());
+  if (plan.contains("match")) {
+    for (const auto& [tower, word] : plan.at("match").items()) {
+      text += fmt::format("rows         {}: {}\n", tower, word.get<std::string>());
+    }
+  }
+  text += depth_text(plan.at("depth"));
+  if (plan.contains("schedule")) {
+    text += schedule_text(plan.at("schedule"));
+  }
+  text += fmt::format(
+      "disk         {} for the output as {} and what is kept until then\n",
+      bytes_text(plan.at("disk_bytes").get<int64_t>()), plan.at("write").get<std::string>());
+  return text + notes_text(plan);
+}
+
+std::string result_text(const ordered_json& record, const std::string& out) {
+  std::string text;
+  if (record.contains("totals")) {
+    text += totals_text(record.at("totals"));
+  }
+  if (record.contains("update")) {
+    text += fmt::format(
+        "update       norm {:.4g}; {:.2g} % of its square is left behind\n",
+        record.at("update").at("norm").get<double>(),
+        100 * record.at("update").at("left_behind_share").get<double>());
+  }
+  if (record.contains("rounding_loss")) {
+    text += fmt::format(
+        "rounding     {:.2g} % of the update lost to the target's dtype\n",
+        100 * record.at("rounding_loss").get<double>());
+  }
+  double worst = 0;
+  size_t isometries = 0;
+  for (const auto& space : record.at("spaces")) {
+    if (space.contains("orthogonality")) {
+      worst = std::max(worst, space.at("orthogonality").get<double>());
+      ++isometries;
+    }
+  }
+  text += fmt::format("maps         {}", record.at("spaces").size());
+  text += isometries > 0 ? fmt::format(", orthogonal to {:.1e}\n", worst) : std::string("\n");
+  text += notes_text(record);
+  return text + fmt::format("written to {}\n", out);
+}
+
+}  // namespace theseus::cli

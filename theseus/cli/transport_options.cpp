@@ -1,0 +1,186 @@
+#include "theseus/cli/transport_options.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "theseus/base/device.h"
+#include "theseus/base/error.h"
+#include "theseus/cli/recipe.h"
+#include "theseus/maps/method.h"
+#include "theseus/stats/matcher.h"
+
+namespace theseus::cli {
+namespace {
+
+template <class Value>
+Value chosen(
+    const char* option,
+    const std::string& word,
+    const std::vector<std::pair<std::string, Value>>& choices) {
+  std::string known;
+  for (const auto& [name, value] : choices) {
+    if (name == word) {
+      return value;
+    }
+    known.append(" ").append(name);
+  }
+  throw InputError(c10::str("--", option, ": '", word, "' is none of:", known));
+}
+
+std::string matcher_words() {
+  std::string words;
+  for (const auto& [name, matcher] : stats::all_matchers()) {
+    words.append(words.empty() ? "" : ", ").append(name);
+  }
+  return words;
+}
+
+std::string method_list() {
+  std::string words;
+  for (const auto& word : maps::method_words()) {
+    words.append(words.empty() ? "" : ", ").append(word);
+  }
+  return words;
+}
+
+// Options that decide the maps, and so are not given with an alignment.
+constexpr const char* kOfTheMaps[] = {"--calibration", "--method",     "--match", "--center",
+                                      "--whiten",      "--ridge",      "--rank",  "--depth",
+                                      "--batches",     "--batch-size", "--memory"};
+
+}  // namespace
+
+int64_t parse_bytes(const std::string& text) {
+  size_t used = 0;
+  double number = 0;
+  try {
+    number = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  auto unit = text.substr(used);
+  std::erase(unit, ' ');
+  const std::vector<std::pair<std::string, double>> units = {
+      {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  const auto found = std::find_if(
+      units.begin(), units.end(), [&](const auto& known) { return known.first == unit; });
+  require(
+      used > 0 && found != units.end() && std::isfinite(number) && number > 0 &&
+          number * found->second < 0x1p62,
+      "'", text, "' is not a size; expected something like 8GB or 512MiB");
+  return static_cast<int64_t>(number * found->second);
+}
+
+void TransportOptions::add(CLI::App& app, For command) {
+  app_ = &app;
+  auto& align = job_.align;
+  auto* source = app.add_option("--source", job_.source, "the old base model");
+  auto* target = app.add_option("--target", job_.target, "the new base model")->required();
+  source->type_name("MODEL");
+  target->type_name("MODEL");
+  if (command != For::kAlign) {
+    auto* tuned = app.add_option(
+        "--tuned", job_.tuned, "the tuned old model: directory, state dict or PEFT adapter");
+    tuned->type_name("PATH");
+    if (command == For::kTransport) {
+      tuned->required();
+    }
+    app.add_option("--alignment", job_.alignment, "maps that 'theseus align' made of the two bases")
+        ->type_name("DIR");
+  }
+  app.add_option(
+         "--calibration", job_.calibration,
+         "safetensors file with unlabelled inputs for both models")
+      ->type_name("FILE");
+  if (command != For::kPlan) {
+    app.add_option("--out", job_.out, "directory to write")->required()->type_name("DIR");
+    app.add_flag("--fresh", job_.fresh, "start over; replace an earlier output of theseus");
+  }
+  app.add_option("--method", align.method, "how maps are made: " + method_list())
+      ->capture_default_str();
+  app.add_option(
+      "--match", align.match,
+      "which tokens pair: " + matcher_words() + " (default: grid for images, tokens for text)");
+  app.add_flag("--center", align.maps.center, "take the means out of the statistics");
+  app.add_option("--whiten", align.maps.whiten, "whitening power p, 0 to 0.5")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 0.5));
+  app.add_option("--ridge", align.maps.ridge, "of pinv-tikhonov, relative to the mean eigenvalue")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--rank", rank_, "what the statistics leave open: complete, arbitrary or truncate")
+      ->capture_default_str();
+  app.add_option(
+      "--depth", depth_,
+      "where depths differ: match blocks by similarity (default), or interpolate the source");
+  app.add_option("--batches", align.sampling.batches, "draw so many batches (default: use all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--batch-size", align.sampling.batch_size, "sequences at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--seed", align.sampling.seed, "of everything random")->capture_default_str();
+  app.add_option("--memory", memory_, "use at most this much, as in 8GB (default: what is free)");
+  if (command != For::kAlign) {
+    app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
+        ->capture_default_str();
+    app.add_flag("--heads", job_.heads, "carry heads onto labels or vocabulary where sizes agree");
+    app.add_flag("--partial", job_.partial, "leave behind what the calibration does not reach");
+    app.add_option("--alpha", job_.alpha, "strength of the update")->capture_default_str();
+    app.add_option(
+        "--write", job_.write,
+        "model, update or adapter (default: adapter for an adapter, else model)");
+  }
+  app.add_option("--device", device_, "cpu, cuda or cuda:N")->capture_default_str();
+  app.add_option("--threads", threads_, "processor threads (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  app.add_flag("--json", json, "print JSON");
+  app.add_flag("--quiet", quiet, "print nothing but errors");
+  if (command == For::kPlan) {
+    app.add_flag("--every", every, "a line for every parameter, not one for all blocks together");
+  }
+}
+
+output::JobOptions TransportOptions::job() const {
+  auto job = job_;
+  if (!job.alignment.empty()) {
+    for (const char* option : kOfTheMaps) {
+      require(
+          app_->count(option) == 0, option,
+          " belongs to the making of the maps; with --alignment "
+          "they are made already");
+    }
+  } else {
+    require(!job.source.empty(), "--source is required (or an --alignment that knows it)");
+  }
+  if (threads_ > 0) {
+    at::set_num_threads(static_cast<int>(threads_));
+  }
+  job.placement.device = parse_device(device_);
+  job.norms = chosen<transport::Norms>(
+      "norms", norms_,
+      {{"diagonal", transport::Norms::kDiagonal},
+       {"rotate", transport::Norms::kRotate},
+       {"skip", transport::Norms::kSkip}});
+  job.align.maps.rank = chosen<maps::Rank>(
+      "rank", rank_,
+      {{"complete", maps::Rank::kComplete},
+       {"arbitrary", maps::Rank::kArbitrary},
+       {"truncate", maps::Rank::kTruncate}});
+  job.align.depth = chosen<transport::Depth>(
+      "depth", depth_.empty() ? "match" : depth_,
+      {{"interpolate", transport::Depth::kInterpolate}, {"match", transport::Depth::kMatch}});
+  chosen<int>("write", job.write, {{"", 0}, {"model", 1}, {"update", 2}, {"adapter", 3}});
+  require(std::isfinite(job.alpha), "--alpha: ", job.alpha, " is not a finite number");
+  job.align.memory = memory_.empty() ? 0 : parse_bytes(memory_);
+  job.version = THESEUS_VERSION;
+  job.words = given_options(*app_);
+  job.recipe = recipe_of(*app_);
+  return job;
+}
+
+}  // namespace theseus::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "theseus/output/job.h"
+
+namespace theseus::cli {
+
+// The options that plan, align and transport share, as they are typed.
+class TransportOptions {
+ public:
+  enum class For { kPlan, kAlign, kTransport };
+  // `app` must outlive this.
+  void add(CLI::App& app, For command);
+
+  // Throws InputError for a value that is none. Sets the number of threads.
+  output::JobOptions job() const;
+
+  bool json = false;
+  bool quiet = false;
+  bool every = false;  // plan: a line for every parameter
+
+ private:
+  CLI::App* app_ = nullptr;
+  output::JobOptions job_;
+  std::string norms_ = "diagonal", rank_ = "complete", depth_, memory_, device_ = "cpu";
+  int64_t threads_ = 0;
+};
+
+// "8GB", "512 MiB", "1e9" in bytes. Throws InputError.
+int64_t parse_bytes(const std::string& text);
+
+}  // namespace theseus::cli
