@@ -11,24 +11,20 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "theseus/maps/row_gram.h"
+
 namespace theseus::maps {
 namespace {
 
 constexpr int64_t kProbes = 16;
 constexpr uint64_t kSeed = 20240229;
 
-// |A| where apply(Z) = A Z, or exactly for Z = I.
-template <class Apply>
-double frobenius(const at::Tensor& probes, Apply&& apply) {
-  const bool exact = probes.size(0) == probes.size(1);
-  return apply(probes).norm().template item<double>() /
-         (exact ? 1 : std::sqrt(static_cast<double>(probes.size(1))));
+double frobenius(const at::Tensor& tensor) {
+  return tensor.norm().item<double>();
 }
 
-at::Tensor probes_for(const at::Tensor& map) {
-  const auto m = map.size(0);
-  const auto options = map.options().dtype(at::kDouble);
-  return is_small(map) ? at::eye(m, options) : fixed_gaussian(m, kProbes, options);
+at::Tensor probes_for(const at::Tensor& rows) {
+  return fixed_gaussian(rows.size(0), kProbes, rows.options()) / std::sqrt(kProbes);
 }
 
 }  // namespace
@@ -50,9 +46,14 @@ double orthogonality(const at::Tensor& map) {
     return orthogonality(map.t());
   }
   const auto t = map.to(at::kDouble);  // [m, n]
-  const auto error =
-      frobenius(probes_for(t), [&](const at::Tensor& z) { return t.matmul(t.t().matmul(z)) - z; });
-  return error / std::sqrt(static_cast<double>(t.size(0)));
+  const auto scale = std::sqrt(static_cast<double>(t.size(0)));
+  if (is_small(t)) {
+    auto gram = row_gram(t);
+    gram.diagonal().sub_(1);
+    return frobenius(gram) / scale;
+  }
+  const auto z = probes_for(t);  // [m, k]
+  return frobenius(t.matmul(t.t().matmul(z)) - z) / scale;
 }
 
 double asymmetry(const at::Tensor& matrix, const at::Tensor& map) {
@@ -64,12 +65,15 @@ double asymmetry(const at::Tensor& matrix, const at::Tensor& map) {
   }
   const auto& c = matrix;              // [m, n]
   const auto t = map.to(at::kDouble);  // [m, n]
-  const auto probes = probes_for(t);
-  const auto apply = [&](const at::Tensor& z) { return c.matmul(t.t().matmul(z)); };
-  const auto error =
-      frobenius(probes, [&](const at::Tensor& z) { return apply(z) - t.matmul(c.t().matmul(z)); });
-  const auto size = frobenius(probes, apply);
-  return size > 0 ? error / size : 0;
+  if (is_small(t)) {
+    const auto h = c.matmul(t.t());  // [m, m]
+    const auto size = frobenius(h);
+    return size > 0 ? frobenius(h - h.t()) / size : 0;
+  }
+  const auto z = probes_for(t);               // [m, k]
+  const auto hz = c.matmul(t.t().matmul(z));  // H z
+  const auto size = frobenius(hz);
+  return size > 0 ? frobenius(hz - t.matmul(c.t().matmul(z))) / size : 0;
 }
 
 }  // namespace theseus::maps

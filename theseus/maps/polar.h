@@ -20,7 +20,8 @@ struct Polar {
   double condition = 0;      // largest singular value over the smallest that counts
   double orthogonality = 0;  // of both L and R: the larger
   double asymmetry = 0;
-  std::string route;  // "eigh" or "svd"
+  double missing = 0;  // share of the sum of singular values that tr(T^T C) misses
+  std::string route;   // "eigh" or "svd"
 
   at::Tensor factor() const;  // [m, n]
 };
