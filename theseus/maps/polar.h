@@ -10,7 +10,7 @@ namespace theseus::maps {
 // Singular values below this share of the largest count as zero. Moments are float64 sums of float32
 // products of float32 activations, so their singular values carry noise of 1e-8 to 1e-7 of the
 // largest: what is smaller says nothing, and its singular vectors are rounding errors.
-constexpr double kRankTolerance = 1e-7;
+constexpr double kRankTolerance = 1e-12;
 
 // The determined part of an orthogonal polar factor, T = L R^T with r orthonormal columns each.
 struct Polar {

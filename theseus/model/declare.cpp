@@ -161,16 +161,18 @@ void Declaration::fused(
   }
 }
 
-void Declaration::projection(const std::string& name, const Side& out, const Side& in) {
+void Declaration::projection(
+    const std::string& name, const Side& out, const Side& in, const std::string& pooled) {
   tensor(name, {in.width, out.width}, {in.space, out.space});
   parameters.back().role = Role::kWeight;
   space(out);
   space(in);
+  space({pooled, in.width});
   linears.push_back(
       {.module = name,
        .weight = name,
        .transposed = true,
-       .in = in.space,
+       .in = pooled,
        .out = {out.space},
        .block = block_});
 }

@@ -52,8 +52,10 @@ class Declaration {
       const std::string& bias,
       const std::vector<Side>& outs,
       const Side& in);
-  // A linear layer without bias whose one tensor is stored [in, out].
-  void projection(const std::string& name, const Side& out, const Side& in);
+  // A linear layer without bias whose one tensor is stored [in, out]. It reads some rows of `in`
+  // only, which are the space `pooled`.
+  void projection(
+      const std::string& name, const Side& out, const Side& in, const std::string& pooled);
   // A linear layer onto the vocabulary that reads the tensor of an embedding.
   void tied_head(const std::string& module, const std::string& weight, const Side& in);
   // weight [width] and, if `bias`, bias [width], in the space of the norm's output. What the norm

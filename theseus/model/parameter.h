@@ -47,7 +47,7 @@ struct Linear {
   std::string weight;       // tensor [out, in]
   std::string bias;         // tensor [out], or empty
   bool transposed = false;  // the weight is stored [in, out]
-  std::string in;
+  std::string in;                // what it reads; of a pooled space the weight's axis is the whole
   std::vector<std::string> out;  // in order of rows
   int64_t block = kOuter;
 };

@@ -72,14 +72,14 @@ class OpenClip final : public Network {
 
   void leave(Pass& pass) const override {
     if (const auto found = pass.streams.find("visual"); found != pass.streams.end()) {
-      const auto cls = pass.layer_norm("visual.ln_post", found->second.select(1, 0), kEps);
-      pass.outputs["image_features"] = pass.project("visual.proj", cls);
+      const auto x = pass.layer_norm("visual.ln_post", found->second, kEps);
+      pass.outputs["image_features"] = pass.project("visual.proj", x.select(1, 0));
     }
     if (const auto found = pass.streams.find("text"); found != pass.streams.end()) {
-      const auto& x = found->second;
+      const auto x = pass.layer_norm(prefix_ + "ln_final", found->second, kEps);
       const auto end = pass.batch.at("text").argmax(-1);
       const auto rows = at::arange(x.size(0), end.options());
-      const auto pooled = pass.layer_norm(prefix_ + "ln_final", x.index({rows, end}), kEps);
+      const auto pooled = x.index({rows, end});
       pass.outputs["text_features"] = pass.project(prefix_ + "text_projection", pooled);
     }
   }
@@ -172,14 +172,16 @@ Architecture open(const Json& file, const checkpoint::Checkpoint& checkpoint) {
   declare.norm("visual.ln_pre", {"visual.stream", visual.width}, true);
   declare_blocks(declare, visual, "visual.", 0);
   declare.norm("visual.ln_post", {"visual.final", visual.width}, true);
-  declare.projection("visual.proj", {"embed", embed}, {"visual.final", visual.width});
+  declare.projection(
+      "visual.proj", {"embed", embed}, {"visual.final", visual.width}, "visual.pooled");
   declare.tensor(
       prefix + "token_embedding.weight", {text.vocabulary, text.width}, {"<vocab>", "text.stream"});
   declare.tensor(
       prefix + "positional_embedding", {text.positions, text.width}, {"<position>", "text.stream"});
   declare_blocks(declare, text, prefix, visual.blocks);
   declare.norm(prefix + "ln_final", {"text.final", text.width}, true);
-  declare.projection(prefix + "text_projection", {"embed", embed}, {"text.final", text.width});
+  declare.projection(
+      prefix + "text_projection", {"embed", embed}, {"text.final", text.width}, "text.pooled");
   declare.tensor("logit_scale", {}, {});
   declare.buffers(
       {"attn_mask", "text.attn_mask", "input_resolution", "context_length", "vocab_size"});
