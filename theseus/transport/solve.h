@@ -33,6 +33,10 @@ class Solver {
   // no trustworthy one.
   MapSet solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed);
 
+  // What `stage` knows of a space that belongs to it, without the prior.
+  maps::Problem problem(
+      const std::string& space, int64_t stage, const stats::Moments& moments) const;
+
   // Moments of spaces that belong to no block, which later stages may need; for resuming.
   stats::Moments& outer() { return outer_; }
 
@@ -49,8 +53,6 @@ class Solver {
   std::vector<Writer> writers_of(const std::string& space, int64_t stage) const;
   const stats::PairMoments* find_moments(
       const std::string& space, const stats::Moments& moments) const;
-  maps::Problem problem(
-      const std::string& space, int64_t stage, const stats::Moments& moments) const;
   maps::Problem from_observed(const stats::PairMoments& moments) const;
   maps::Problem from_writers(
       const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const;
