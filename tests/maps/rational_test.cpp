@@ -70,5 +70,14 @@ TEST(Polar, OfLargeMatricesFallsBackWhenIllConditioned) {
   EXPECT_EQ(safe.rank, 400);
 }
 
+TEST(Polar, OfLargeMatricesSeesTheirRank) {
+  const auto u = tests::orthonormal(400, 300, 1);
+  const auto v = tests::orthonormal(1100, 300, 2);
+  const auto found = polar(u.matmul(v.t()));
+  EXPECT_EQ(found.route, "eigh");
+  EXPECT_EQ(found.rank, 300);
+  EXPECT_LT(distance(found.factor(), u.matmul(v.t())), 1e-12);
+}
+
 }  // namespace
 }  // namespace theseus::maps

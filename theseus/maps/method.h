@@ -81,6 +81,7 @@ struct Method {
   std::string_view summary;
   Needs needs;
   bool same_widths = false;  // only between spaces of equal width
+  bool whitens = false;      // heeds Options::whiten
   Carries carries = Carries::kUpdate;
   // Throws InputError when the problem is not one for this method, NumericError when there is no
   // trustworthy answer.
@@ -93,5 +94,9 @@ std::span<const Plugin<Method>> all_methods();
 // By its word on the command line, such as "pinv-tikhonov". Throws InputError that lists the words.
 const Method& method(std::string_view word);
 std::vector<std::string> method_words();
+
+// What the method needs with these options: whitening takes both Grams. Throws InputError when the
+// method does not heed an option that is set, or the option is out of range.
+Needs needs_of(const Method& method, const Options& options);
 
 }  // namespace theseus::maps

@@ -2,7 +2,8 @@
 //
 //   C = U S V^T,   T = U_r V_r^T   over the r singular values s_i > tolerance s_1
 //
-// T is the maximiser of tr(T^T C), where the maximum is the sum of the s_i; it is unique on the range.
+// T is the maximiser of tr(T^T C), unique on the range. The maximum is the sum of the s_i, and C T^T is
+// positive semi-definite exactly where it is reached.
 //
 //   C C^T = U S^2 U^T,   W = U^T C,   s_i = |W_i|,   V_i = W_i / s_i
 //
@@ -69,10 +70,7 @@ Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
   }
   const auto u1 = u.slice(1, 0, resolved);
   const auto s1 = s.slice(0, 0, resolved);
-  auto v1 = w.slice(0, 0, resolved) / s1.unsqueeze(1);
-  if (orthogonality(v1) > (is_small(c) ? kOrthogonalSmall : kOrthogonalLarge)) {
-    v1 = newton_schulz(v1);
-  }
+  const auto v1 = w.slice(0, 0, resolved) / s1.unsqueeze(1);
   if (resolved == m) {
     return {u1, s1, v1};
   }
@@ -95,23 +93,25 @@ Triple triple_by_svd(const at::Tensor& c, double floor) {
 }
 
 Polar from_triple(const at::Tensor& c, const Triple& triple, const char* route) {
-  Polar polar{.rank = triple.s.size(0), .route = route};
-  const auto whole = polar.rank == c.size(0);
-  polar.left = triple.u;
-  polar.right = triple.vt.t();
-  const auto factor = polar.factor();
+  Polar polar{.left = triple.u, .rank = triple.s.size(0), .route = route};
+  auto vt = triple.vt;  // [r, n]
+  polar.orthogonality = orthogonality(vt);
+  if (polar.orthogonality > (is_small(c) ? kOrthogonalSmall : kOrthogonalLarge)) {
+    vt = newton_schulz(vt);
+    polar.orthogonality = orthogonality(vt);
+  }
+  polar.right = vt.t();
+  const auto factor = polar.factor();  // [m, n]
   polar.asymmetry = asymmetry(c, factor);
-  // C T^T is positive semi-definite exactly when its trace is the sum of the s_i.
+  if (polar.rank == 0) {
+    return polar;
+  }
   const auto possible = triple.s.sum().item<double>();
-  const auto missing = possible - c.mul(factor).sum().item<double>();
-  polar.missing = polar.rank > 0 ? missing / possible : 0;
-  if (whole) {
+  polar.missing = 1 - c.mul(factor).sum().item<double>() / possible;
+  polar.condition = (triple.s.max() / triple.s.min()).item<double>();
+  if (polar.rank == c.size(0)) {  // then U is square, and R = V U^T
     polar.left = at::Tensor();
     polar.right = factor.t();
-  }
-  polar.orthogonality = std::max(whole ? 0 : orthogonality(polar.left), orthogonality(polar.right));
-  if (polar.rank > 0) {
-    polar.condition = triple.s.max().item<double>() / triple.s.min().item<double>();
   }
   return polar;
 }

@@ -18,7 +18,7 @@ struct Polar {
   at::Tensor right;          // [n, r]  undefined: the identity, when r = n < m
   int64_t rank = 0;          // r
   double condition = 0;      // largest singular value over the smallest that counts
-  double orthogonality = 0;  // of both L and R: the larger
+  double orthogonality = 0;  // of R, or of L when m > n; the other is LAPACK's
   double asymmetry = 0;
   double missing = 0;  // share of the sum of singular values that tr(T^T C) misses
   std::string route;   // "eigh" or "svd"

@@ -339,6 +339,8 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
     watch(static_cast<double>(done), static_cast<double>(all), "writing");
   };
   std::optional<WrittenModel> written;
+  Seconds seconds = maps.aligner ? maps.aligner->seconds() : Seconds();
+  std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
   if (write == "model") {
     written = write_model(
         opened.target, work.staged(),
@@ -350,6 +352,7 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
     write_adapter_files(options, opened, files, assembly, work.staged());
   }
 
+  stopwatch.emplace(seconds, "record");
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
   record["method"] = opened.alignment ? opened.alignment->about().at("method").get<std::string>()
@@ -390,6 +393,8 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
       work.staged(), card,
       write == "adapter" ? "peft" : library_of(opened.target.location().family));
   work.finish();
+  stopwatch.reset();
+  record["seconds"] = seconds;  // for whoever waits, and not in the file: there it would differ
   return record;
 }
 

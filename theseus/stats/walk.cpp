@@ -124,6 +124,37 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
   }
 }
 
+// Brings both sides through one stage.
+void Walk::step(int64_t stage, Side& source, Side& target) {
+  if (stage == 0 || stage + 1 == stages()) {
+    for (auto* side : {&source, &target}) {
+      with_context(c10::str("running ", side->model.location().weights.string()), [&] {
+        stage == 0 ? side->model.network().enter(side->pass)
+                   : side->model.network().leave(side->pass);
+      });
+      side->block = -1;
+    }
+    source.rows = source_capture_.take();
+    target.rows = target_capture_.take();
+    return;
+  }
+  const auto& pair = route_.pairs[static_cast<size_t>(stage - 1)];
+  if (source.block != pair.source) {
+    source.rows.clear();
+    source.before = source.pass.streams;
+    source.block = pair.source;
+    run_source_block(route_.source[static_cast<size_t>(pair.source)], source);
+    source.rows = source_capture_.take();
+  }
+  if (target.block != pair.target) {
+    target.rows.clear();
+    target.before = target.pass.streams;
+    target.block = pair.target;
+    target_.run_block(pair.target, target.pass);
+    target.rows = target_capture_.take();
+  }
+}
+
 void Walk::run(
     int64_t first,
     int64_t last,
@@ -138,31 +169,11 @@ void Walk::run(
   target.pass.streams = std::move(state.target);
   target.pass.kept = std::move(state.target_kept);
   for (int64_t stage = first; stage < last; ++stage) {
-    if (stage == 0 || stage + 1 == stages()) {
-      for (auto* side : {&source, &target}) {
-        with_context(c10::str("running ", side->model.location().weights.string()), [&] {
-          stage == 0 ? side->model.network().enter(side->pass)
-                     : side->model.network().leave(side->pass);
-        });
-        side->block = -1;
-      }
-      source.rows = source_capture_.take();
-      target.rows = target_capture_.take();
-    } else {
-      const auto& pair = route_.pairs[static_cast<size_t>(stage - 1)];
-      if (source.block != pair.source) {
-        source.before = source.pass.streams;
-        source.block = pair.source;
-        run_source_block(route_.source[static_cast<size_t>(pair.source)], source);
-        source.rows = source_capture_.take();
-      }
-      if (target.block != pair.target) {
-        target.before = target.pass.streams;
-        target.block = pair.target;
-        target_.run_block(pair.target, target.pass);
-        target.rows = target_capture_.take();
-      }
+    {
+      const Stopwatch watch(seconds_, "forward");
+      step(stage, source, target);
     }
+    const Stopwatch watch(seconds_, "statistics");
     add(stage, source, target, moments[stage]);
   }
   // A block that the next pair needs too is run again from where it began.

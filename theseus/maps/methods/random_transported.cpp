@@ -15,6 +15,7 @@ Map solve(const Problem& problem, const Options& options) {
 const Method& random_transported() {
   static const Method method = {
       .summary = "noise with the norms of the update, carried by procrustes",
+      .whitens = true,
       .carries = Carries::kRandomUpdate,
       .solve = solve};
   return method;
