@@ -114,7 +114,7 @@ void Aligner::run(
     const Sink& sink,
     const Watch& watch,
     double seconds) {
-  const auto plan = schedule(needed);
+  const auto plan = agreed_schedule(work, schedule(needed));
   Solver solver(source_, target_, route_, *method_, options_.maps);
   const auto observed = solver.observed_for(needed);
   stats::Walk walk(
@@ -156,7 +156,6 @@ void Aligner::run(
       moments.erase(stage);
     }
     sink.group(first);
-    memory.forget_before(last);
     memory.save({last, 0}, moments, solver.outer());
   }
   for (const auto& [phase, spent] : walk.seconds()) {
