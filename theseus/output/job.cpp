@@ -114,7 +114,7 @@ Aligner make_aligner(
         similarity};
   }
   Aligner aligner(opened.source, opened.target, opened.find_calibration(), options.align, watch);
-  if (!work.empty()) {
+  if (!work.empty() && aligner.similarity().defined()) {
     const auto depth =
         describe_depth(aligner.route(), opened, options.align.depth, aligner.similarity());
     write_text(file, dumped(depth));

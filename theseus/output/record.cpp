@@ -128,7 +128,8 @@ std::vector<std::string> notes_on_maps(const ordered_json& rows) {
   std::map<std::string, Short> shorts;
   int64_t fell_back = 0;
   for (const auto& row : rows) {
-    const auto of = std::min(row.at("source_width").get<int64_t>(), row.at("target_width").get<int64_t>());
+    const auto of =
+        std::min(row.at("source_width").get<int64_t>(), row.at("target_width").get<int64_t>());
     const auto rank = row.at("rank").get<int64_t>();
     if (rank > 0 && rank < of) {
       auto& found = shorts[model::role_of(row.at("space"))];

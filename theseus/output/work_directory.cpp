@@ -27,6 +27,18 @@ bool is_ours(const fs::path& directory) {
          fs::exists(directory / "alignment.json", ignored);
 }
 
+// Whether there is anything that a later process could go on with.
+bool holds_work(const fs::path& directory) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    const auto name = entry.path().filename();
+    if (name != "lock" && name != "job.json" && name != "output") {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 WorkDirectory::WorkDirectory(const fs::path& out, const std::string& job, bool fresh)
@@ -52,7 +64,7 @@ WorkDirectory::WorkDirectory(const fs::path& out, const std::string& job, bool f
     throw InputError(c10::str("--out: another process is working on ", out_.string()));
   }
   const auto job_file = path_ / "job.json";
-  resumed_ = fs::exists(job_file, error);
+  resumed_ = fs::exists(job_file, error) && holds_work(path_);
   if (resumed_ && !fresh) {
     require(
         read_text_file(job_file, kLongestJob) == job, "--out: ", path_.string(),
@@ -76,6 +88,9 @@ WorkDirectory::WorkDirectory(const fs::path& out, const std::string& job, bool f
 
 WorkDirectory::~WorkDirectory() {
   if (lock_ >= 0) {
+    if (std::error_code ignored; !holds_work(path_)) {
+      fs::remove_all(path_, ignored);  // a refused job leaves nothing behind
+    }
     ::close(lock_);
   }
 }
