@@ -117,6 +117,13 @@ class Golden {
     options.align.sampling.batch_size = 256;
     const auto record = tests::run(options);
     const auto found = tests::read_tensors(options.out / "update.safetensors");
+    Tensors exact;  // the same with activations in float64
+    if (run.match == "cls") {
+      options.placement.dtype = at::kDouble;
+      options.out = scratch_ / "exact";
+      tests::run(options);
+      exact = tests::read_tensors(options.out / "update.safetensors");
+    }
     const auto unsure = undetermined(target_.architecture(), record, run.centred);
     EXPECT_TRUE(run.match == "cls" || unsure.empty()) << *unsure.begin();
     int64_t compared = 0;
@@ -131,9 +138,19 @@ class Golden {
       }
       ++compared;
       ASSERT_TRUE(found.contains(tensor)) << tensor;
-      const auto ours = tests::unique_part(tensor, found.at(tensor), base_, run.centred, widening_);
-      // The reference agrees with itself to 4e-5: it solves from float32 activations.
-      EXPECT_LT(tests::frobenius_error(*ours, *expected), 1e-4) << tensor;
+      const auto unique = [&](const at::Tensor& update) {
+        return *tests::unique_part(tensor, update, base_, run.centred, widening_);
+      };
+      const auto ours = unique(found.at(tensor));
+      // The reference agrees with itself to 4e-5: it solves from float32 activations. With `cls`
+      // there are 256 rows for spaces of up to 160 directions, condition numbers reach 1e11, and
+      // one rounding of the pixels moves some updates by 5e-5 to 1.7e-4 (the worst is 1.6e-4 away
+      // from the reference): there the tolerance is four times what float32 activations do to our
+      // own result.
+      const auto rounding =
+          exact.empty() ? 0.0 : tests::frobenius_error(ours, unique(exact.at(tensor)));
+      EXPECT_LT(tests::frobenius_error(ours, *expected), std::max(1e-4, 4 * rounding)) << tensor;
+      EXPECT_LT(rounding, 1e-4) << tensor;
     }
     EXPECT_GE(compared, 9);
   }

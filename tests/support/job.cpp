@@ -1,5 +1,6 @@
 #include "tests/support/job.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -8,6 +9,8 @@
 
 #include "theseus/checkpoint/checkpoint.h"
 #include "theseus/checkpoint/write.h"
+
+#include "tests/support/cases.h"
 
 namespace theseus::tests {
 
@@ -32,6 +35,16 @@ output::JobOptions planted_job(const Planted& planted, const fs::path& scratch, 
   options.out = scratch / "out";
   options.write = "update";
   return options;
+}
+
+bool sees_all(const std::string& name) {
+  if (name == "openclip") {
+    return true;
+  }
+  const auto towers = open_case(name).architecture().towers;
+  return std::none_of(towers.begin(), towers.end(), [](const auto& tower) {
+    return tower.vocabulary > 0 && tower.vocabulary < tower.width;
+  });
 }
 
 nlohmann::ordered_json run(const output::JobOptions& options) {

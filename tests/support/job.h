@@ -21,6 +21,11 @@ void write_inputs(const std::filesystem::path& path, const model::Batch& batch);
 output::JobOptions planted_job(
     const Planted& planted, const std::filesystem::path& scratch, int64_t sequences = 256);
 
+// Whether random inputs of a planted case show every direction of every space. With fewer tokens than
+// features (llama3_rope) the first block does not see them all, and what a change does in the others
+// cannot be known.
+bool sees_all(const std::string& name);
+
 // Runs the job, without a word about its progress.
 nlohmann::ordered_json run(const output::JobOptions& options);
 

@@ -46,9 +46,10 @@ TEST(Similarity, IsOneForCopiesOfABlockWhateverTheWidth) {
     const auto found = similarity_of(planted.source, scratch / "deep", options.calibration, 24);
     EXPECT_GE(found.min().item<double>(), 0);
     EXPECT_LE(found.max().item<double>(), 1 + 1e-9);
+    const auto towers = model::Model::open(planted.source).architecture().towers;
     int64_t source_block = 0;
     int64_t target_block = 0;
-    for (const auto& tower : model::Model::open(planted.source).architecture().towers) {
+    for (const auto& tower : towers) {
       for (int64_t i = 0; i < tower.blocks; ++i) {
         // T5's decoder reads an encoder that is another one.
         if (tower.name != "decoder") {

@@ -175,7 +175,7 @@ TEST(Solver, DerivesTheMomentsOfOutputs) {
   for (const auto& name : tests::planted_cases()) {
     const tests::ScratchDir scratch;
     const auto planted = tests::plant(name, Planting::kWidened, scratch.path());
-    const auto& towers = model::Model::open(planted.source).architecture().towers;
+    const auto towers = model::Model::open(planted.source).architecture().towers;
     for (const auto& [match, plugin] : stats::all_matchers()) {
       if (plugin->images_only && towers[0].image == 0) {
         continue;
