@@ -35,7 +35,9 @@ at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
 void PairMoments::add(const at::Tensor& source, const at::Tensor& target, Grams grams) {
   require<InternalError>(
       source.dim() == 2 && target.dim() == 2 && source.size(0) == target.size(0) &&
-          source.size(0) > 0,
+          source.size(0) > 0 &&
+          (rows == 0 ||
+           (source.size(1) == source_sum.size(0) && target.size(1) == target_sum.size(0))),
       "rows ", source.sizes(), " paired with ", target.sizes());
   accumulate(source_sum, source.sum(0, false, at::kDouble));
   accumulate(target_sum, target.sum(0, false, at::kDouble));
