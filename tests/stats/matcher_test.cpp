@@ -149,7 +149,7 @@ TEST(Tokens, PairOnlyWithTheSameLengthAndPadding) {
   left.kept = left.kept.flip(1);
   tests::expect_parts(error(text(7, 6, 1), left), "padded at different places");
   Sequences whole = text(7, 5, 2);
-  whole.kept = {};
+  whole.kept = at::Tensor();
   tests::expect_parts(error(text(7, 6, 1), whole), "padded at different places");
 }
 

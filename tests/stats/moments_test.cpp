@@ -118,6 +118,7 @@ TEST(PairMoments, RefuseRowsThatDoNotPair) {
 TEST(PairMoments, TakeWidthsOnceAndForAll) {
   auto moments = moments_of(rows(3, 2, 1), rows(3, 4, 2));
   tests::error_of<InternalError>([&] { moments.add(rows(3, 3, 1), rows(3, 4, 2), kBoth); });
+  tests::error_of<InternalError>([&] { moments.add(rows(3, 2, 1), rows(3, 1, 2), kBoth); });
 }
 
 // Widths past which products are taken in float32, 4096 rows at a time: 9000 rows are three pieces.

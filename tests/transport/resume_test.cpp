@@ -92,7 +92,7 @@ class Fixture {
   }
 
  private:
-  static constexpr int64_t kSequences = 12;
+  static constexpr int64_t kSequences = 7;
   static constexpr int64_t kBatch = 4;
 
   static SpaceSet needed(
@@ -119,27 +119,23 @@ void expect_same(const Kept& found, const Kept& expected) {
 
 constexpr int64_t kNever = -1;
 
-// Interrupted once at every call, each in a directory of its own; then once at every call in turn in
-// the same one. Saving as often as it does, or never.
+// Interrupted once at every call, each in a directory of its own; then at a later one each time in
+// the same one. How often it saves depends on how long that takes.
 void expect_resumes(const Fixture& fixture, const Kept& expected, const std::string& word) {
-  for (const double seconds : {0.0, 1e9}) {
-    for (int64_t stop = 0;; ++stop) {
-      SCOPED_TRACE(c10::str(word, ", stopped at call ", stop, ", saving every ", seconds, " s"));
-      const auto work = fixture.work(c10::str(word, "-", seconds, "-", stop));
-      Kept kept;
-      const bool whole = fixture.run(work, stop, seconds, kept);
-      EXPECT_TRUE(whole || fixture.run(work, kNever, seconds, kept));
-      expect_same(kept, expected);
-      EXPECT_TRUE(fs::is_empty(work));
-      if (whole || testing::Test::HasFailure()) {
-        EXPECT_GT(stop, 12);
-        break;
-      }
-    }
+  bool whole = false;
+  for (int64_t stop = 0; !whole; ++stop) {
+    SCOPED_TRACE(c10::str(word, ", stopped at call ", stop));
+    const auto work = fixture.work(c10::str(word, "-", stop));
+    Kept kept;
+    whole = fixture.run(work, stop, 0, kept);
+    EXPECT_TRUE(whole || fixture.run(work, kNever, 0, kept));
+    expect_same(kept, expected);
+    EXPECT_TRUE(fs::is_empty(work));
+    EXPECT_TRUE(!whole || stop > 20);
   }
   const auto work = fixture.work(word + "-often");
   Kept kept;
-  for (int64_t stop = 1; !fixture.run(work, stop, 0, kept); ++stop) {
+  for (int64_t stop = 1; !fixture.run(work, stop, 0, kept); stop += 2) {
     ASSERT_LT(stop, 1000);
   }
   expect_same(kept, expected);
@@ -153,33 +149,29 @@ Kept at_one_go(const Fixture& fixture) {
 
 TEST(Resume, GoesOnWithStatesInMemory) {
   const c10::NoGradGuard no_gradients;
-  for (const auto* name : {"openclip", "t5"}) {
-    const Fixture fixture(name, 3);
-    EXPECT_FALSE(fixture.schedule().spill);
-    expect_resumes(fixture, at_one_go(fixture), name);
-  }
+  const Fixture fixture("openclip", 3);
+  EXPECT_FALSE(fixture.schedule().spill);
+  expect_resumes(fixture, at_one_go(fixture), "memory");
 }
 
 TEST(Resume, GoesOnWithStatesInFiles) {
   const c10::NoGradGuard no_gradients;
-  for (const auto* name : {"openclip", "t5"}) {
-    Fixture fixture(name, 3);
-    const auto expected = at_one_go(fixture);
-    fixture.options().memory = fixture.schedule().cost.peak - 1;
-    ASSERT_TRUE(fixture.schedule().spill);
-    EXPECT_GT(fixture.schedule().groups.size(), 1U);
-    expect_resumes(fixture, expected, name);
-  }
+  Fixture fixture("t5", 3);
+  const auto expected = at_one_go(fixture);
+  fixture.options().memory = fixture.schedule().cost.peak - 1;
+  ASSERT_TRUE(fixture.schedule().spill);
+  EXPECT_GT(fixture.schedule().groups.size(), 1U);
+  expect_resumes(fixture, expected, "files");
 }
 
 // How much memory is free may change while a job is interrupted.
 TEST(Resume, GoesOnWithOtherMemory) {
   const c10::NoGradGuard no_gradients;
   for (const bool spill_first : {false, true}) {
-    Fixture fixture("vit", 5);
+    Fixture fixture("vit", 4);
     const auto expected = at_one_go(fixture);
     const auto least = fixture.schedule().cost.peak - 1;
-    for (int64_t stop = 0; stop < 12; ++stop) {
+    for (int64_t stop = 1; stop < 12; stop += 3) {
       SCOPED_TRACE(c10::str("stopped at call ", stop, ", spill first: ", spill_first));
       const auto work = fixture.work(c10::str("other-", stop));
       Kept kept;
