@@ -28,7 +28,8 @@ struct Options {
 struct Problem {
   int64_t source_width = 0;  // ds
   int64_t target_width = 0;  // dt
-  int64_t rows = 0;          // M, paired
+  int64_t rows = 0;          // M, paired: no more directions than these are known
+  double noise = 1e-12;  // singular values of `cross` below this share of the largest say nothing
   // A space that is the image of a smaller one has its moments in that one: its rows are z Q^T with
   // Q orthonormal. Undefined: Q is the identity.
   at::Tensor source_basis;  // [ds, ks]

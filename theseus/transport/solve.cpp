@@ -144,7 +144,8 @@ const stats::PairMoments* Solver::find_moments(
 maps::Problem Solver::from_observed(const stats::PairMoments& moments) const {
   const auto used = options_.center ? moments.centred() : moments;
   return {
-      .rows = used.rows,
+      .rows = used.rows - (options_.center ? 1 : 0),
+      .noise = stats::noise_of_product(used.cross.size(0), used.cross.size(1)),
       .cross = used.cross,
       .source_gram = used.source_gram,
       .target_gram = used.target_gram};
@@ -208,7 +209,9 @@ maps::Problem Solver::from_writers(
           options_.center ? second : with_ones(second, left_sum, right_sum, used.rows);
       return at::mm(at::mm(left, inner), right.t());
     };
-    problem.rows += used.rows;
+    problem.rows += used.rows - (options_.center ? 1 : 0);
+    problem.noise =
+        std::max(problem.noise, stats::noise_of_product(used.cross.size(0), used.cross.size(1)));
     problem.source_basis = source_basis;
     problem.target_basis = target_basis;
     accumulate(problem.cross, image(source, used.cross, target, used.source_sum, used.target_sum));
