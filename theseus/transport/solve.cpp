@@ -163,7 +163,9 @@ at::Tensor Solver::affine(
         const auto stored = block == nullptr || parameter.block == model::kOuter
                                 ? model.checkpoint().tensor(parameter.stored)
                                 : stats::blended(source_, *block, tensor);
-        return stored.to(device, at::kDouble);
+        const auto result = stored.to(device, at::kDouble);
+        model.checkpoint().forget(parameter.stored);
+        return result;
       }
     }
     throw InternalError("no tensor " + tensor);

@@ -172,6 +172,8 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
     auto now = tuned_->tensor(stored_.at(parameter.tensor));
     now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
     delta = now.to(at::kFloat) - base_of(parameter).to(at::kFloat);
+    tuned_->forget(stored_.at(parameter.tensor));
+    base_->forget(parameter.stored);
   }
   if (!delta.defined()) {
     return delta;
