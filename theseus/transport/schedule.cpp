@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kProcess = 220'000'000;  // libtorch and ourselves
 // Copies of the largest cross moment, in float64, that a solve holds at once.
-constexpr double kSolveCopies = 7;
+constexpr double kSolveCopies = 11;
 
 int64_t elements(const model::Parameter& parameter) {
   int64_t count = 1;
