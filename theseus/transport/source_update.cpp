@@ -137,9 +137,12 @@ bool SourceUpdate::changes(const model::Parameter& parameter) const {
   auto now = tuned_->tensor(found->second);
   now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
   const auto was = base_of(parameter);
-  return now.scalar_type() == was.scalar_type()
-             ? !at::equal(now, was)
-             : !at::equal(now.to(at::kFloat), was.to(at::kFloat));
+  const bool same = now.scalar_type() == was.scalar_type()
+                        ? at::equal(now, was)
+                        : at::equal(now.to(at::kFloat), was.to(at::kFloat));
+  tuned_->forget(found->second);
+  base_->forget(parameter.stored);
+  return !same;
 }
 
 std::optional<update::LowRank> SourceUpdate::find_low_rank(
