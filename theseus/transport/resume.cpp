@@ -98,7 +98,10 @@ void WalkMemory::save(
     const std::map<int64_t, stats::Moments>& moments,
     const stats::Moments& outer) {
   const auto start = std::chrono::steady_clock::now();
-  if (std::chrono::duration<double>(start - saved_).count() < seconds_) {
+  // Between groups the files of the one before will go: a position in it would be of no use. Without
+  // states in it the file is small.
+  const bool must = spill_ && position.batch == 0;
+  if (!must && std::chrono::duration<double>(start - saved_).count() < seconds_) {
     return;
   }
   Tensors tensors = {{"position", at::tensor({position.first, position.batch}, at::kLong)}};
