@@ -15,7 +15,9 @@ Map solve(const Problem& problem, const Options& options) {
 
 const Method& procrustes() {
   static const Method method = {
-      .summary = "the isometry that best aligns paired activations", .solve = solve};
+      .summary = "the isometry that best aligns paired activations",
+      .obeys = {.rank = true, .whiten = true},
+      .solve = solve};
   return method;
 }
 

@@ -16,6 +16,7 @@ const Method& random_transported() {
   static const Method method = {
       .summary = "noise with the norms of the update, carried by procrustes",
       .carries = Carries::kRandomUpdate,
+      .obeys = {.rank = true, .whiten = true},
       .solve = solve};
   return method;
 }
