@@ -197,8 +197,9 @@ output::JobOptions TransportOptions::job() const {
   auto job = job_;
   if (!job.alignment.empty()) {
     for (const char* option : kOfTheMaps) {
+      const auto* given = app_->get_option_no_throw(option);
       require(
-          app_->count(option) == 0, option,
+          given == nullptr || given->count() == 0, option,
           " belongs to the making of the maps; with --alignment "
           "they are made already");
     }

@@ -33,8 +33,7 @@ using transport::MapSet;
 
 constexpr const char* kRecordFile = "theseus.json";
 constexpr const char* kRecipeFile = "recipe.yaml";
-constexpr const char* kRouteFile = "route.json";
-constexpr const char* kSolvedFile = "solved";
+constexpr const char* kMemoryFile = "memory.json";
 constexpr int64_t kLongestRoute = 256 << 20;
 
 void write_text(const fs::path& path, const std::string& text) {
@@ -145,7 +144,7 @@ Aligner make_aligner(
         similarity};
   }
   Aligner aligner(opened.source, opened.target, opened.find_calibration(), options.align, watch);
-  if (!work.empty()) {
+  if (!work.empty() && aligner.similarity().defined()) {
     const auto depth =
         describe_depth(aligner.route(), opened, options.align.depth, aligner.similarity());
     write_text(file, dumped(depth));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -142,12 +141,9 @@ void WorkDirectory::take_lock() {
 }
 
 bool WorkDirectory::holds_work() const {
-  std::error_code ignored;
-  const std::set<fs::path> begin = {
-      path_ / "lock", path_ / "job.json", path_ / kMemoryFile, staged_};
-  const fs::directory_iterator entries(path_, ignored);
-  return std::any_of(fs::begin(entries), fs::end(entries), [&](const auto& entry) {
-    return !begin.contains(entry.path()) && !fs::is_empty(entry.path(), ignored);
+  return std::any_of(std::begin(kWorkFiles), std::end(kWorkFiles), [&](const char* name) {
+    std::error_code ignored;
+    return fs::exists(path_ / name, ignored);
   });
 }
 

@@ -25,7 +25,8 @@ std::string names_of(const model::Architecture& architecture) {
 
 // What decides which id a text gets. Settings beside it (padding, truncation) do not matter.
 nlohmann::json vocabulary(const fs::path& tokenizer) {
-  const auto& whole = Json::parse_file(tokenizer).raw();
+  const auto file = Json::parse_file(tokenizer);
+  const auto& whole = file.raw();
   nlohmann::json result;
   if (whole.contains("model")) {
     for (const char* key : {"vocab", "merges", "type"}) {
