@@ -69,6 +69,13 @@ struct Needs {
   bool weight_grams = false;
 };
 
+// Options that change a method's answer; the others are refused with it on the command line.
+struct Obeys {
+  bool rank = false;
+  bool whiten = false;
+  bool ridge = false;
+};
+
 // What goes through the maps.
 enum class Carries {
   kUpdate,        // the source's update
@@ -82,8 +89,8 @@ struct Method {
   std::string_view summary;
   Needs needs;
   bool same_widths = false;  // only between spaces of equal width
-  bool whitens = false;      // heeds Options::whiten
   Carries carries = Carries::kUpdate;
+  Obeys obeys;
   // Throws InputError when the problem is not one for this method, NumericError when there is no
   // trustworthy answer.
   Map (*solve)(const Problem& problem, const Options& options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -32,7 +33,7 @@ using transport::MapSet;
 
 constexpr const char* kRecordFile = "theseus.json";
 constexpr const char* kRecipeFile = "recipe.yaml";
-constexpr const char* kRouteFile = "route.json";
+constexpr const char* kMemoryFile = "memory.json";
 constexpr int64_t kLongestRoute = 256 << 20;
 
 void write_text(const fs::path& path, const std::string& text) {
@@ -79,6 +80,35 @@ int64_t disk_needed(
                                      : 0);
 }
 
+// What is free now may not be free after an interruption, and the order of the work follows from it:
+// the first process decides.
+void fix_memory(JobOptions& options, const fs::path& work) {
+  if (options.align.memory > 0) {
+    return;
+  }
+  const auto file = work / kMemoryFile;
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    write_text(file, dumped(transport::available_memory()));
+  }
+  options.align.memory = nlohmann::json::parse(read_text_file(file, kLongestRoute)).get<int64_t>();
+}
+
+// Runs the aligner, unless an earlier process came to its end.
+void run_once(
+    Aligner& aligner,
+    const transport::SpaceSet& needed,
+    const fs::path& work,
+    const transport::Sink& sink,
+    const transport::Watch& watch,
+    double save_every) {
+  std::error_code ignored;
+  if (!fs::exists(work / kSolvedFile, ignored)) {
+    aligner.run(needed, work, sink, watch, save_every);
+    write_text(work / kSolvedFile, "all maps are there\n");
+  }
+}
+
 // How a job comes by its maps: from an alignment, or by making them.
 struct Maps {
   std::optional<Aligner> aligner;
@@ -114,7 +144,7 @@ Aligner make_aligner(
         similarity};
   }
   Aligner aligner(opened.source, opened.target, opened.find_calibration(), options.align, watch);
-  if (!work.empty()) {
+  if (!work.empty() && aligner.similarity().defined()) {
     const auto depth =
         describe_depth(aligner.route(), opened, options.align.depth, aligner.similarity());
     write_text(file, dumped(depth));
@@ -208,7 +238,7 @@ void carry_all(
           }};
   const auto needed = transport::spaces_of(plan);
   if (maps.aligner) {
-    maps.aligner->run(needed, work, sink, watch);
+    run_once(*maps.aligner, needed, work, sink, watch, options.save_every);
     return;
   }
   require_maps(needed, *opened.alignment);
@@ -285,6 +315,22 @@ ordered_json totals_of(const ordered_json& parameters) {
   return counts;
 }
 
+// What a reader should know before the work begins.
+std::vector<std::string> notes_before(
+    const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
+  std::vector<std::string> notes;
+  if (opened.update) {
+    notes = opened.update->notes();
+    const auto left = notes_on_update(plan, opened);
+    notes.insert(notes.end(), left.begin(), left.end());
+  }
+  if (options.words.contains("depth") &&
+      !transport::depths_differ(opened.source.architecture(), opened.target.architecture())) {
+    notes.emplace_back("--depth makes no difference: both models have the same number of blocks");
+  }
+  return notes;
+}
+
 }  // namespace
 
 ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) {
@@ -309,16 +355,16 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
   }
   record["parameters"] = describe_plan(plan);
   record["totals"] = totals_of(record["parameters"]);
-  if (opened.update) {
-    record["notes"] = opened.update->notes();
-  }
+  record["notes"] = notes_before(options, opened, plan);
   return record;
 }
 
-ordered_json transport_job(const JobOptions& options, const transport::Watch& watch) {
+ordered_json transport_job(const JobOptions& given, const transport::Watch& watch) {
+  auto options = given;
   auto opened = open_all(options);
   const auto write = write_word(options, &*opened.update);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
+  fix_memory(options, work.path());
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = plan_of(options, opened, maps);
   require_something(plan);
@@ -330,6 +376,7 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
       work.path(), disk_needed(write, opened.target, plan, schedule ? &*schedule : nullptr),
       "the output");
 
+  work.keep();
   CarriedFiles files(work.path());
   carry_all(options, opened, maps, plan, files, work.path(), watch);
   files.open();
@@ -341,11 +388,12 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
   std::optional<WrittenModel> written;
   Seconds seconds = maps.aligner ? maps.aligner->seconds() : Seconds();
   std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
+  SideFiles side;
   if (write == "model") {
     written = write_model(
         opened.target, work.staged(),
         [&](const std::string& tensor) { return assembly.delta(tensor); }, options.alpha, writing);
-    copy_side_files(opened.target, work.staged(), {kRecordFile, kRecipeFile, kCardFile});
+    side = copy_side_files(opened.target, work.staged(), {kRecordFile, kRecipeFile, kCardFile});
   } else if (write == "update") {
     write_update_file(opened, plan, assembly, work.staged(), writing);
   } else {
@@ -360,6 +408,7 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
   record["alpha"] = options.alpha;
   record["write"] = write;
   record["device"] = c10::str(options.placement.device);
+  record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
   record["depth"] =
       opened.alignment
           ? ordered_json(opened.alignment->about().at("depth"))
@@ -375,7 +424,10 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
   }
   record["spaces"] =
       opened.alignment ? ordered_json(opened.alignment->about().at("spaces")) : files.rows();
-  auto notes = opened.update->notes();
+  auto notes = notes_before(options, opened, plan);
+  for (const auto& file : side.left_out) {
+    notes.push_back("not copied: " + file);
+  }
   const auto about_maps = notes_on_maps(record["spaces"]);
   notes.insert(notes.end(), about_maps.begin(), about_maps.end());
   record["notes"] = notes;
@@ -398,9 +450,11 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
   return record;
 }
 
-ordered_json align_job(const JobOptions& options, const transport::Watch& watch) {
+ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
+  auto options = given;
   auto opened = open_all(options);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
+  fix_memory(options, work.path());
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = transport::make_plan(
       opened.source, opened.target, maps.route,
@@ -417,8 +471,9 @@ ordered_json align_job(const JobOptions& options, const transport::Watch& watch)
   require_space(work.path(), bytes + (schedule.spill ? 2 * schedule.cost.states : 0), "the maps");
   CarriedFiles files(work.path());
   auto rows = ordered_json::array();
-  maps.aligner->run(
-      needed, work.path(),
+  work.keep();
+  run_once(
+      *maps.aligner, needed, work.path(),
       {.stage =
            [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
              transport::Alignment::write_stage(stages, stage, found, moments);
@@ -431,7 +486,7 @@ ordered_json align_job(const JobOptions& options, const transport::Watch& watch)
              files.write(first, {}, rows);
              rows = ordered_json::array();
            }},
-      watch);
+      watch, options.save_every);
   files.open();
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
@@ -443,6 +498,7 @@ ordered_json align_job(const JobOptions& options, const transport::Watch& watch)
   record["spaces"] = files.rows();
   record["notes"] = notes_on_maps(record["spaces"]);
   record["schedule"] = describe_schedule(schedule);
+  fs::remove(work.path() / kSolvedFile);  // a process that is killed now must begin anew
   for (const auto& entry : fs::directory_iterator(stages)) {
     fs::rename(entry.path(), work.staged() / entry.path().filename());
   }

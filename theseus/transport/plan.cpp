@@ -184,6 +184,10 @@ void leave_unchanged(
     }
     return place->second;
   };
+  for (const auto& parameter : source.parameters) {
+    changes(
+        &parameter);  // also of those that stay: one that is not finite must show before the work
+  }
   for (auto& row : plan) {
     if (!row.carried) {
       continue;

@@ -24,7 +24,8 @@ class WalkMemory {
 
   // Reads what an earlier process saved; false when there is nothing.
   bool load(Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer);
-  // Saves when `seconds` have passed since the last time.
+  // Saves when `seconds` have passed since the last time, and before a group whose states are in
+  // files.
   void save(
       const Position& position,
       const std::map<int64_t, stats::Moments>& moments,
