@@ -122,7 +122,7 @@ void Aligner::run(
     const Sink& sink,
     const Watch& watch,
     double seconds) {
-  const auto plan = schedule(needed);
+  const auto plan = agreed_schedule(work, schedule(needed));
   Solver solver(source_, target_, route_, *method_, options_.maps);
   const auto observed = solver.observed_for(needed);
   stats::Walk walk(

@@ -53,7 +53,35 @@ std::map<std::string, at::Tensor>& part_of(stats::WalkState& state, const std::s
                                  : state.target_kept;
 }
 
+fs::path schedule_file(const fs::path& directory) {
+  return directory / "schedule.safetensors";
+}
+
 }  // namespace
+
+Schedule agreed_schedule(const fs::path& directory, const Schedule& now) {
+  const auto path = schedule_file(directory);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    std::vector<int64_t> numbers;
+    for (const auto& [first, last] : now.groups) {
+      numbers.insert(numbers.end(), {first, last});
+    }
+    checkpoint::write_safetensors(
+        path, {{"groups", at::tensor(numbers, at::kLong)},
+               {"spill", at::tensor(int64_t{now.spill}, at::kLong)}});
+    return now;
+  }
+  return with_context("reading the unfinished work " + path.string(), [&] {
+    const auto saved = checkpoint::Checkpoint::open(path);
+    const auto numbers = saved.tensor("groups").view({-1, 2});
+    Schedule schedule{.spill = saved.tensor("spill").item<int64_t>() != 0, .cost = now.cost};
+    for (int64_t i = 0; i < numbers.size(0); ++i) {
+      schedule.groups.emplace_back(numbers[i][0].item<int64_t>(), numbers[i][1].item<int64_t>());
+    }
+    return schedule;
+  });
+}
 
 WalkMemory::WalkMemory(fs::path directory, int64_t batches, bool spill, double seconds)
     : directory_(std::move(directory)),
@@ -71,27 +99,26 @@ bool WalkMemory::load(
   if (!fs::exists(file(), ignored)) {
     return false;
   }
-  return with_context(
-      "reading the unfinished work " + file().string() + " (--fresh starts over)", [&] {
-        const auto saved = checkpoint::Checkpoint::open(file());
-        std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
-        for (const auto& info : saved.tensors()) {
-          const auto path = words(info.name);
-          const auto tensor = saved.tensor(info.name);
-          if (path[0] == "position") {
-            position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
-          } else if (path[0] == "state") {
-            part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = tensor.clone();
-          } else {
-            pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
-          }
-        }
-        for (const auto& [key, tensors] : pairs) {
-          auto& where = key.first < 0 ? outer : moments[key.first];
-          where[key.second] = stats::PairMoments::from(tensors);
-        }
-        return true;
-      });
+  return with_context("reading the unfinished work " + file().string(), [&] {
+    const auto saved = checkpoint::Checkpoint::open(file());
+    std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
+    for (const auto& info : saved.tensors()) {
+      const auto path = words(info.name);
+      const auto tensor = saved.tensor(info.name);
+      if (path[0] == "position") {
+        position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
+      } else if (path[0] == "state") {
+        part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = tensor.clone();
+      } else {
+        pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
+      }
+    }
+    for (const auto& [key, tensors] : pairs) {
+      auto& where = key.first < 0 ? outer : moments[key.first];
+      where[key.second] = stats::PairMoments::from(tensors);
+    }
+    return true;
+  });
 }
 
 void WalkMemory::save(
@@ -99,10 +126,8 @@ void WalkMemory::save(
     const std::map<int64_t, stats::Moments>& moments,
     const stats::Moments& outer) {
   const auto start = std::chrono::steady_clock::now();
-  // Between groups the files of the one before will go: a position in it would be of no use. Without
-  // states in it the file is small.
-  const bool must = spill_ && position.batch == 0;
-  if (!must && std::chrono::duration<double>(start - saved_).count() < seconds_) {
+  const bool group_ends = position.batch == 0;
+  if (std::chrono::duration<double>(start - saved_).count() < seconds_ && !(spill_ && group_ends)) {
     return;
   }
   Tensors tensors = {{"position", at::tensor({position.first, position.batch}, at::kLong)}};
@@ -114,6 +139,9 @@ void WalkMemory::save(
     append(tensors, c10::str("state/", batch, "/"), states_[batch]);
   }
   checkpoint::write_safetensors(file(), tensors);
+  if (spill_) {
+    forget_before(position.first);  // not sooner: until now an earlier position was the saved one
+  }
   // Saving must stay a small part of the time: the longer it takes, the longer until the next.
   saved_ = std::chrono::steady_clock::now();
   seconds_ = std::max(seconds_, 20 * std::chrono::duration<double>(saved_ - start).count());
@@ -122,6 +150,7 @@ void WalkMemory::save(
 void WalkMemory::clear() {
   std::error_code ignored;
   fs::remove(file(), ignored);
+  fs::remove(schedule_file(directory_), ignored);
   forget_before(std::numeric_limits<int64_t>::max());
 }
 

@@ -82,7 +82,25 @@ bool Solver::belongs(const std::string& space, int64_t stage) const {
     return stage != 0 && !in_some_block(space);
   }
   const auto [tower, first] = target_.architecture().tower_of(block);
-  return space.starts_with(c10::str(tower->name, ".", block - first, "."));
+  const auto& layers = target_.architecture().linears;
+  return space.starts_with(c10::str(tower->name, ".", block - first, ".")) ||
+         (!in_some_block(space) &&
+          std::any_of(layers.begin(), layers.end(), [&](const auto& layer) {
+            return layer.block == block &&
+                   layer.in == space;  // a decoder's block reads the encoder
+          }));
+}
+
+std::string Solver::find_behind(const std::string& space) const {
+  const auto& behind = target_.architecture().spaces.at(space).behind;
+  const auto there = [&](const model::Architecture& architecture) {
+    const auto& spaces = architecture.spaces;
+    return in_some_block(behind) || spaces.contains(behind);  // a pooler that no head reads
+  };
+  const bool used = method_.needs.moments && options_.rank == maps::Rank::kComplete &&
+                    !behind.empty() && there(source_.architecture()) &&
+                    there(target_.architecture());
+  return used ? behind : "";
 }
 
 std::vector<Solver::Writer> Solver::writers_of(const std::string& space, int64_t stage) const {
@@ -124,8 +142,7 @@ SpaceSet Solver::observed_for(const SpaceSet& needed) const {
   };
   for (const auto& space : needed) {
     want(space);
-    const auto& behind = target_.architecture().spaces.at(space).behind;
-    if (!behind.empty() && options_.rank == maps::Rank::kComplete) {
+    if (const auto behind = find_behind(space); !behind.empty()) {
       want(behind);
     }
   }
@@ -321,8 +338,8 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
       if (method_.needs.moments && !question.cross.defined()) {
         return;  // not reached by the calibration
       }
-      const auto prior = solved.find(target_.architecture().spaces.at(space).behind);
-      if (prior != solved.end() && options_.rank == maps::Rank::kComplete) {
+      const auto prior = solved.find(find_behind(space));
+      if (prior != solved.end()) {
         question.prior = prior->second.matrix.to(at::kDouble);
       }
       solved[space] = method_.solve(question, options_);
@@ -335,8 +352,7 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
     }
   }
   for (const auto& space : mine) {
-    const auto& behind = target_.architecture().spaces.at(space).behind;
-    if (!behind.empty() && options_.rank == maps::Rank::kComplete && method_.needs.moments) {
+    if (const auto behind = find_behind(space); !behind.empty()) {
       solve_one(behind);
     }
   }
