@@ -165,7 +165,6 @@ void Aligner::run(
     }
     sink.group(first);
     memory.save({last, 0}, moments, solver.outer());
-    memory.forget_before(last);
   }
   for (const auto& [phase, spent] : walk.seconds()) {
     seconds_[phase] += spent;
