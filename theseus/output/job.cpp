@@ -196,18 +196,6 @@ void require_something(const std::vector<Disposition>& plan) {
       "'theseus plan' gives the reason for every parameter");
 }
 
-void require_maps(const transport::SpaceSet& needed, const transport::Alignment& alignment) {
-  std::set<std::string> known;
-  for (const auto& row : alignment.about().at("spaces")) {
-    known.insert(row.at("space").get<std::string>());
-  }
-  for (const auto& space : needed) {
-    require(
-        known.contains(space), "the alignment ", alignment.directory().string(), " has no map of ",
-        space, ", which this update needs");
-  }
-}
-
 // Carries every group as its maps come.
 void carry_all(
     const JobOptions& options,
@@ -241,7 +229,6 @@ void carry_all(
     run_once(*maps.aligner, needed, work, sink, watch, options.save_every);
     return;
   }
-  require_maps(needed, *opened.alignment);
   const auto stages = static_cast<int64_t>(maps.route.pairs.size()) + 2;
   for (int64_t stage = 0; stage < stages; ++stage) {
     watch(static_cast<double>(stage), static_cast<double>(stages), "carrying");
@@ -376,6 +363,9 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
       work.path(), disk_needed(write, opened.target, plan, schedule ? &*schedule : nullptr),
       "the output");
 
+  if (opened.alignment) {
+    opened.alignment->require_maps(transport::spaces_of(plan));
+  }
   work.keep();
   CarriedFiles files(work.path());
   carry_all(options, opened, maps, plan, files, work.path(), watch);
