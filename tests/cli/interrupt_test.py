@@ -90,12 +90,34 @@ class Interrupted(SlowJob):
         self.kill_often(10)
 
     def test_killed_with_states_in_files(self):
+        """Killed in the middle of a group, and again when that group's files are gone: whatever was
+        saved must do without them."""
         plan = self.theseus(*self.words("plan", batch_size=1, batches=30), "--json").stdout
         schedule = json.loads(plan)["schedule"]
         memory = schedule["peak_memory_bytes"] - schedule["hidden_state_bytes"] // 2
-        self.kill_often(5, "--batches", "30", "--memory", str(memory))
-        record = self.record(self.here / "out")
-        self.assertEqual(record["schedule"]["hidden_states"], "in files")
+        more = ["--batches", "30", "--memory", str(memory)]
+        whole = self.uninterrupted(*more)
+        self.assertEqual(self.record(whole)["schedule"]["hidden_states"], "in files")
+        partial = self.here / "out.partial"
+
+        def run_until(happened):
+            process = self.start("--quiet", *more)
+            while not happened() and process.poll() is None:
+                time.sleep(0.001)
+            process.kill()
+            self.assertEqual(process.wait(), -signal.SIGKILL)
+
+        def in_a_group():
+            walk = partial / "walk.safetensors"
+            group, batch = (read_safetensors(walk)["position"].values() if walk.exists() else (0, 0))
+            return group > 0 and batch > 0
+        run_until(in_a_group)
+        first, _ = read_safetensors(partial / "walk.safetensors")["position"].values()
+        self.assertTrue(list(partial.glob(f"states-{first}-*")))
+        SLOW[-1] = "1000"  # no save but those that must be
+        self.addCleanup(SLOW.__setitem__, -1, "0")
+        run_until(lambda: not list(partial.glob(f"states-{first}-*")))
+        self.assert_same_files(self.end(*more), whole)
 
     def test_control_c(self):
         """A second process is refused, the first is interrupted, the same command ends it."""
