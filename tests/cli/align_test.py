@@ -75,6 +75,19 @@ class Align(PairTest):
         (maps / "alignment.json").write_text('{"format": 1, "depth": []}')
         self.refused(*self.from_maps(), says="alignment.json is damaged")
 
+    def test_damaged(self):
+        maps = self.aligned()
+        other = self.here / "kept"
+        (maps / "maps-2.safetensors").rename(other)
+        self.refused(*self.from_maps(), says=["maps-2.safetensors", "No such file"])
+        shutil.copy(maps / "maps-5.safetensors", maps / "maps-2.safetensors")
+        self.refused(*self.from_maps(), says=["maps-2.safetensors is damaged", "expected visual.1.",
+                                              "make the alignment anew"])
+        about = json.loads((maps / "alignment.json").read_text())
+        del about["towers"]
+        (maps / "alignment.json").write_text(json.dumps(about))
+        self.refused(*self.from_maps(), says=["alignment.json is damaged", "towers"])
+
 
 if __name__ == "__main__":
     support.main()

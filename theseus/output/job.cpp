@@ -13,12 +13,11 @@
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/record.h"
+#include "theseus/output/result.h"
 #include "theseus/output/side_files.h"
 #include "theseus/output/space.h"
 #include "theseus/output/work_directory.h"
-#include "theseus/output/write_adapter.h"
 #include "theseus/output/write_model.h"
-#include "theseus/output/write_update.h"
 #include "theseus/transport/alignment.h"
 #include "theseus/transport/carry.h"
 
@@ -44,40 +43,6 @@ void write_text(const fs::path& path, const std::string& text) {
 
 std::string dumped(const ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-std::string write_word(const JobOptions& options, const transport::SourceUpdate* update) {
-  const bool adapter = update != nullptr && update->is_adapter();
-  const auto word = !options.write.empty() ? options.write : adapter ? "adapter" : "model";
-  require(
-      word != "adapter" || adapter || update == nullptr,
-      "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "
-      "use --write model or update");
-  return word;
-}
-
-int64_t update_bytes(const std::vector<Disposition>& plan) {
-  int64_t bytes = 0;
-  for (const auto& row : plan) {
-    int64_t elements = row.carried ? 4 : 0;
-    for (const auto extent : row.target->shape) {
-      elements *= extent;
-    }
-    bytes += elements;
-  }
-  return bytes;
-}
-
-int64_t disk_needed(
-    const std::string& write,
-    const model::Model& target,
-    const std::vector<Disposition>& plan,
-    const transport::Schedule* schedule) {
-  const auto work =
-      update_bytes(plan) + (schedule != nullptr && schedule->spill ? 2 * schedule->cost.states : 0);
-  return work + (write == "model"    ? bytes_of_output(target)
-                 : write == "update" ? update_bytes(plan)
-                                     : 0);
 }
 
 // What is free now may not be free after an interruption, and the order of the work follows from it:
@@ -196,18 +161,6 @@ void require_something(const std::vector<Disposition>& plan) {
       "'theseus plan' gives the reason for every parameter");
 }
 
-void require_maps(const transport::SpaceSet& needed, const transport::Alignment& alignment) {
-  std::set<std::string> known;
-  for (const auto& row : alignment.about().at("spaces")) {
-    known.insert(row.at("space").get<std::string>());
-  }
-  for (const auto& space : needed) {
-    require(
-        known.contains(space), "the alignment ", alignment.directory().string(), " has no map of ",
-        space, ", which this update needs");
-  }
-}
-
 // Carries every group as its maps come.
 void carry_all(
     const JobOptions& options,
@@ -241,7 +194,6 @@ void carry_all(
     run_once(*maps.aligner, needed, work, sink, watch, options.save_every);
     return;
   }
-  require_maps(needed, *opened.alignment);
   const auto stages = static_cast<int64_t>(maps.route.pairs.size()) + 2;
   for (int64_t stage = 0; stage < stages; ++stage) {
     watch(static_cast<double>(stage), static_cast<double>(stages), "carrying");
@@ -253,58 +205,6 @@ void carry_all(
       sink.group(stage);
     }
   }
-}
-
-// Zeros for what the update changes and nothing carries: whoever reads the file sees that, too.
-void write_update_file(
-    const Opened& opened,
-    const std::vector<Disposition>& plan,
-    const Assembly& assembly,
-    const fs::path& directory,
-    const Watch& watch) {
-  std::set<std::string> wanted;
-  for (const auto& row : plan) {
-    const bool left = !row.carried && row.source != nullptr && opened.update->changes(*row.source);
-    if (left || assembly.contains(row.target->tensor)) {
-      wanted.insert(row.target->tensor);
-    }
-  }
-  std::vector<UpdateEntry> entries;
-  for (const auto& tensor : wanted) {
-    entries.push_back({tensor, assembly.shape(tensor)});
-  }
-  write_update(
-      directory, entries,
-      [&](const std::string& tensor) {
-        const auto delta = assembly.delta(tensor);
-        return delta.defined() ? delta : at::zeros(assembly.shape(tensor), at::kFloat);
-      },
-      watch);
-}
-
-void write_adapter_files(
-    const JobOptions& options,
-    const Opened& opened,
-    const CarriedFiles& files,
-    const Assembly& assembly,
-    const fs::path& directory) {
-  require(
-      files.all_low_rank(),
-      "the adapter also replaces whole tensors that were carried, which an adapter for another "
-      "model cannot hold; use --write model");
-  std::map<std::string, update::LowRank> modules;
-  AdapterOptions about{
-      .task = opened.update->adapter()->task,
-      .base_model = fs::weakly_canonical(options.target).string()};
-  for (const auto& layer : opened.target.architecture().linears) {
-    about.modules.push_back(layer.module);
-    if (assembly.contains(layer.weight)) {
-      auto factors = assembly.factors(layer.weight);
-      factors.scale *= options.alpha;
-      modules[layer.module] = factors;
-    }
-  }
-  write_adapter(directory, modules, about);
 }
 
 ordered_json totals_of(const ordered_json& parameters) {
@@ -376,6 +276,9 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
       work.path(), disk_needed(write, opened.target, plan, schedule ? &*schedule : nullptr),
       "the output");
 
+  if (opened.alignment) {
+    opened.alignment->require_maps(transport::spaces_of(plan));
+  }
   work.keep();
   CarriedFiles files(work.path());
   carry_all(options, opened, maps, plan, files, work.path(), watch);

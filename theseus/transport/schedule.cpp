@@ -22,10 +22,6 @@ int64_t elements(const model::Parameter& parameter) {
   return count;
 }
 
-std::string tower_of(const std::string& space) {
-  return space.substr(0, space.find('.'));
-}
-
 struct StageCost {
   double forward = 0, statistics = 0, solve = 0, carry = 0;
   int64_t weights = 0, rows = 0, moments = 0, workspace = 0;
@@ -62,7 +58,7 @@ class Estimator {
       prefix = c10::str(tower->name, ".", target_block - first, ".");
     }
     const auto mine = [&](const std::string& space) {
-      const bool block = model::role_of(space) != space;
+      const bool block = model::is_in_block(space);
       return outer ? !block && stage != 0 : space.starts_with(prefix);
     };
     int64_t widest = 0;
@@ -130,8 +126,8 @@ class Estimator {
   void add_observed(
       const std::string& space, int64_t source_block, StageCost& cost, int64_t& widest) const {
     const auto [ds, dt] = widths(space, source_block);
-    const auto target = in_.target_tokens.find(tower_of(space));
-    const auto source = in_.source_tokens.find(tower_of(space));
+    const auto target = in_.target_tokens.find(model::tower_of_space(space));
+    const auto source = in_.source_tokens.find(model::tower_of_space(space));
     if (target == in_.target_tokens.end() || source == in_.source_tokens.end()) {
       return;
     }

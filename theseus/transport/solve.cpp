@@ -16,10 +16,6 @@
 namespace theseus::transport {
 namespace {
 
-bool in_some_block(const std::string& space) {
-  return model::role_of(space) != space;
-}
-
 // [C, s; r^T, M]
 at::Tensor with_ones(
     const at::Tensor& cross, const at::Tensor& left, const at::Tensor& right, int64_t rows) {
@@ -79,12 +75,12 @@ const stats::SourceBlock* Solver::source_block(int64_t stage) const {
 bool Solver::belongs(const std::string& space, int64_t stage) const {
   const auto block = target_block(stage);
   if (block == model::kOuter) {
-    return stage != 0 && !in_some_block(space);
+    return stage != 0 && !model::is_in_block(space);
   }
   const auto [tower, first] = target_.architecture().tower_of(block);
   const auto& layers = target_.architecture().linears;
   return space.starts_with(c10::str(tower->name, ".", block - first, ".")) ||
-         (!in_some_block(space) &&
+         (!model::is_in_block(space) &&
           std::any_of(layers.begin(), layers.end(), [&](const auto& layer) {
             return layer.block == block &&
                    layer.in == space;  // a decoder's block reads the encoder
@@ -95,7 +91,7 @@ std::string Solver::find_behind(const std::string& space) const {
   const auto& behind = target_.architecture().spaces.at(space).behind;
   const auto there = [&](const model::Architecture& architecture) {
     const auto& spaces = architecture.spaces;
-    return in_some_block(behind) || spaces.contains(behind);  // a pooler that no head reads
+    return model::is_in_block(behind) || spaces.contains(behind);  // a pooler that no head reads
   };
   const bool used = method_.needs.moments && options_.rank == maps::Rank::kComplete &&
                     !behind.empty() && there(source_.architecture()) &&
@@ -324,7 +320,7 @@ maps::Problem Solver::problem(
 
 MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
   for (const auto& [space, found] : moments) {
-    if (!in_some_block(space)) {
+    if (!model::is_in_block(space)) {
       outer_[space] = found;
     }
   }

@@ -94,7 +94,12 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
     require(
         !update.stored_.empty(), "this is not a tune of the source ",
         source.location().weights.string(), ": none of its tensors is the source's; it has ",
-        some_of(unknown));
+        some_of(unknown),
+        std::any_of(
+            unknown.begin(), unknown.end(),
+            [](const auto& name) { return name.find(".lora_A.") != std::string::npos; })
+            ? "; give the directory of an adapter, not the file"
+            : "");
     if (!unknown.empty()) {
       update.notes_.push_back(c10::str(
           "not carried, because the source has no such tensors (", unknown.size(),

@@ -1,6 +1,7 @@
 """theseus transport with what does not belong together: exit 2, what was found, what was expected, what
 to try, and no trace. Everything is refused before the work begins."""
 import json
+import math
 import os
 import shutil
 
@@ -98,7 +99,7 @@ class Out(PairTest):
             offset += len(one.data)
         body = b"".join(one.data for one in kept.values())
         for name, shape in heads.items():
-            end = offset + 4 * support.math.prod(shape)
+            end = offset + 4 * math.prod(shape)
             header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, end]}
             offset = end
         support.raw_safetensors(huge / "model.safetensors", header, body)
