@@ -47,7 +47,7 @@ void JobProgress::operator()(double done, double all, const std::string& doing) 
     phase_start_ = now;
     began_at_ = done;
   }
-  const double every = terminal_ ? 0.1 : 10;
+  const double every = terminal_ ? 0.1 : last_ > 0 ? 10 : 1;
   if (quiet_ || elapsed < 1 || elapsed - last_ < every || all <= 0) {
     return;
   }

@@ -1,5 +1,6 @@
 #include "theseus/cli/recipe.h"
 
+#include <algorithm>
 #include <set>
 #include <yaml-cpp/yaml.h>
 
@@ -11,7 +12,8 @@ namespace {
 
 constexpr int64_t kLongestRecipe = 1 << 20;
 // Same result, other appearance.
-const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh", "out", "help", "every"};
+const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",     "out",
+                                               "help", "every", "save-every"};
 
 std::string option_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? "" : option.get_lnames().front();
@@ -23,8 +25,13 @@ nlohmann::ordered_json given_options(const CLI::App& command) {
   nlohmann::ordered_json given = {{"command", command.get_name()}};
   for (const auto* option : command.get_options()) {
     const auto name = option_name(*option);
-    if (option->count() > 0 && !name.empty() && !kNotOfTheResult.contains(name)) {
-      given[name] = option->get_expected_max() == 0 ? "true" : option->results().front();
+    if (option->count() == 0 || name.empty() || kNotOfTheResult.contains(name)) {
+      continue;
+    }
+    if (option->get_expected_max() > 0) {
+      given[name] = option->results().front();
+    } else if (option->as<bool>()) {  // --center=false is as if it were not there
+      given[name] = "true";
     }
   }
   return given;
@@ -33,24 +40,15 @@ nlohmann::ordered_json given_options(const CLI::App& command) {
 std::string recipe_of(const CLI::App& command) {
   YAML::Emitter yaml;
   yaml << YAML::BeginMap;
-  yaml << YAML::Key << "command" << YAML::Value << command.get_name();
-  for (const auto* option : command.get_options()) {
-    const auto name = option_name(*option);
-    if (option->count() == 0 || name.empty() || name == "help" || name == "fresh") {
-      continue;
-    }
-    yaml << YAML::Key << name << YAML::Value;
-    if (option->get_expected_max() == 0) {
-      yaml << true;
-    } else {
-      yaml << option->results().front();
-    }
+  const auto given = given_options(command);
+  for (const auto& [name, value] : given.items()) {
+    yaml << YAML::Key << name << YAML::Value << value.get<std::string>();
   }
   yaml << YAML::EndMap;
-  return std::string("# theseus run recipe.yaml\n") + yaml.c_str() + "\n";
+  return std::string("# theseus run recipe.yaml --out DIR\n") + yaml.c_str() + "\n";
 }
 
-std::vector<std::string> read_recipe(const std::filesystem::path& path) {
+std::vector<RecipeLine> read_recipe(const std::filesystem::path& path) {
   return with_context("reading the recipe " + path.string(), [&] {
     const auto text = read_text_file(path, kLongestRecipe);
     YAML::Node recipe;
@@ -60,31 +58,23 @@ std::vector<std::string> read_recipe(const std::filesystem::path& path) {
       throw InputError(c10::str("this is not YAML: ", error.what()));
     }
     require(recipe.IsMap(), "expected 'option: value' lines, with 'command: transport' among them");
-    require(
-        recipe["command"] && recipe["command"].IsScalar(),
-        "it does not say which command it is for, as in 'command: transport'");
-    std::vector<std::string> words = {recipe["command"].as<std::string>()};
+    std::vector<RecipeLine> lines;
     std::set<std::string> seen;
     for (const auto& item : recipe) {
-      const auto line = item.first.Mark().line + 1;
-      require(item.first.IsScalar(), "line ", line, ": an option must be a word");
+      const auto number = item.first.Mark().line + 1;
+      require(item.first.IsScalar(), "line ", number, ": an option must be a word");
       const auto name = item.first.as<std::string>();
-      require(seen.insert(name).second, "line ", line, ": ", name, " is given twice");
-      require(
-          item.second.IsScalar() || item.second.IsNull(), "line ", line, ": ", name,
-          " must have one value");
-      if (name == "command" || item.second.IsNull()) {
-        continue;
-      }
-      const auto value = item.second.as<std::string>();
-      const bool plain = item.second.Tag() != "!";  // not in quotes
-      if (plain && value == "true") {
-        words.push_back("--" + name);
-      } else if (!plain || value != "false") {
-        words.push_back("--" + name + "=" + value);
-      }
+      require(seen.insert(name).second, "line ", number, ": ", name, " is given twice");
+      require(item.second.IsScalar(), "line ", number, ": ", name, " must have one value");
+      lines.push_back({number, name, item.second.as<std::string>()});
     }
-    return words;
+    const auto command = std::find_if(
+        lines.begin(), lines.end(), [](const auto& line) { return line.name == "command"; });
+    require(
+        command != lines.end(),
+        "it does not say which command it is for, as in 'command: transport'");
+    std::rotate(lines.begin(), command, command + 1);
+    return lines;
   });
 }
 

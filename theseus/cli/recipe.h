@@ -13,11 +13,16 @@ namespace theseus::cli {
 // prints and where it writes is left out.
 nlohmann::ordered_json given_options(const CLI::App& command);
 
-// A recipe that repeats the command: YAML with `command` and an option a line.
+// A recipe that repeats the command with the same result: YAML with `command` and an option a line.
 std::string recipe_of(const CLI::App& command);
 
-// The words of the command line that a recipe stands for, the command first. Throws InputError with
-// the line when it is not a flat map of options.
-std::vector<std::string> read_recipe(const std::filesystem::path& path);
+struct RecipeLine {
+  int number = 0;  // in the file, from 1
+  std::string name, value;
+};
+
+// What a recipe says, the command first. Throws InputError with the line when it is not a flat map of
+// options or names no command.
+std::vector<RecipeLine> read_recipe(const std::filesystem::path& path);
 
 }  // namespace theseus::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ Value chosen(
     if (name == word) {
       return value;
     }
-    known.append(" ").append(name);
+    known.append(name.empty() ? "" : " ").append(name);
   }
   throw InputError(c10::str("--", option, ": '", word, "' is none of:", known));
 }
@@ -47,10 +48,47 @@ std::string method_list() {
   return words;
 }
 
+// An option that would be ignored is a misunderstanding.
+void require_obeyed(const CLI::App& app, const std::string& word, const maps::Method& method) {
+  const std::tuple<const char*, bool maps::Obeys::*> obeyed[] = {
+      {"--rank", &maps::Obeys::rank},
+      {"--whiten", &maps::Obeys::whiten},
+      {"--ridge", &maps::Obeys::ridge}};
+  for (const auto& [option, member] : obeyed) {
+    std::string others;
+    for (const auto& other : maps::method_words()) {
+      others.append(maps::method(other).obeys.*member ? " " + other : "");
+    }
+    require(
+        app.count(option) == 0 || method.obeys.*member, option, " has no effect with method ", word,
+        "; it is for:", others);
+  }
+  require(
+      app.count("--center") == 0 || method.needs.moments, "--center has no effect with method ",
+      word, ", which uses no activations");
+}
+
+// "0.5". CLI11 would only say that it could not convert.
+std::string number_error(const std::string& text) {
+  size_t used = 0;
+  try {
+    [[maybe_unused]] const auto number = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  return used == text.size() && used > 0 ? "" : "'" + text + "' is not a number";
+}
+
+// CLI11 would take -1 for the largest number there is.
+std::string whole_number_error(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? "" : "'" + text + "' is not a whole number from 0 on";
+}
+
 // Options that decide the maps, and so are not given with an alignment.
-constexpr const char* kOfTheMaps[] = {"--calibration", "--method",     "--match", "--center",
-                                      "--whiten",      "--ridge",      "--rank",  "--depth",
-                                      "--batches",     "--batch-size", "--memory"};
+constexpr const char* kOfTheMaps[] = {"--calibration", "--method",     "--match",  "--center",
+                                      "--whiten",      "--ridge",      "--rank",   "--depth",
+                                      "--batches",     "--batch-size", "--memory", "--save-every"};
 
 }  // namespace
 
@@ -100,6 +138,11 @@ void TransportOptions::add(CLI::App& app, For command) {
   if (command != For::kPlan) {
     app.add_option("--out", job_.out, "directory to write")->required()->type_name("DIR");
     app.add_flag("--fresh", job_.fresh, "start over; replace an earlier output of theseus");
+    app.add_option(
+           "--save-every", job_.save_every,
+           "seconds between saves, from which the same command goes on after an interruption")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
   }
   app.add_option("--method", align.method, "how maps are made: " + method_list())
       ->capture_default_str();
@@ -109,6 +152,7 @@ void TransportOptions::add(CLI::App& app, For command) {
   app.add_flag("--center", align.maps.center, "take the means out of the statistics");
   app.add_option("--whiten", align.maps.whiten, "whitening power p, 0 to 0.5")
       ->capture_default_str()
+      ->check(number_error)
       ->check(CLI::Range(0.0, 0.5));
   app.add_option("--ridge", align.maps.ridge, "of pinv-tikhonov, relative to the mean eigenvalue")
       ->capture_default_str()
@@ -123,14 +167,18 @@ void TransportOptions::add(CLI::App& app, For command) {
   app.add_option("--batch-size", align.sampling.batch_size, "sequences at a time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--seed", align.sampling.seed, "of everything random")->capture_default_str();
+  app.add_option("--seed", align.sampling.seed, "of everything random")
+      ->capture_default_str()
+      ->check(whole_number_error);
   app.add_option("--memory", memory_, "use at most this much, as in 8GB (default: what is free)");
   if (command != For::kAlign) {
     app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
         ->capture_default_str();
     app.add_flag("--heads", job_.heads, "carry heads onto labels or vocabulary where sizes agree");
     app.add_flag("--partial", job_.partial, "leave behind what the calibration does not reach");
-    app.add_option("--alpha", job_.alpha, "strength of the update")->capture_default_str();
+    app.add_option("--alpha", job_.alpha, "strength of the update")
+        ->capture_default_str()
+        ->check(number_error);
     app.add_option(
         "--write", job_.write,
         "model, update or adapter (default: adapter for an adapter, else model)");
@@ -139,7 +187,7 @@ void TransportOptions::add(CLI::App& app, For command) {
   app.add_option("--threads", threads_, "processor threads (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
   app.add_flag("--json", json, "print JSON");
-  app.add_flag("--quiet", quiet, "print nothing but errors");
+  app.add_flag("--quiet", quiet, "print nothing but errors (and what --json asks for)");
   if (command == For::kPlan) {
     app.add_flag("--every", every, "a line for every parameter, not one for all blocks together");
   }
@@ -149,13 +197,26 @@ output::JobOptions TransportOptions::job() const {
   auto job = job_;
   if (!job.alignment.empty()) {
     for (const char* option : kOfTheMaps) {
+      const auto* given = app_->get_option_no_throw(option);
       require(
-          app_->count(option) == 0, option,
+          given == nullptr || given->count() == 0, option,
           " belongs to the making of the maps; with --alignment "
           "they are made already");
     }
   } else {
-    require(!job.source.empty(), "--source is required (or an --alignment that knows it)");
+    require(
+        !job.source.empty(), app_->get_name() == "align"
+                                 ? "--source is required"
+                                 : "--source is required (or an --alignment that knows it)");
+    const auto& method = maps::method(job.align.method);
+    require(
+        !job.calibration.empty() || !method.needs.moments, "--calibration is required: method ",
+        job.align.method, " compares activations");
+    require_obeyed(*app_, job.align.method, method);
+    require(std::isfinite(job.align.maps.whiten), "--whiten: expected a number from 0 to 0.5");
+    if (!job.align.match.empty()) {
+      find_plugin(stats::all_matchers(), "matcher", job.align.match);
+    }
   }
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));

@@ -43,7 +43,7 @@ Needs needs_of(const Method& method, const Options& options) {
       options.whiten);
   require(options.ridge >= 0, "the ridge must not be negative, found ", options.ridge);
   if (options.whiten > 0) {
-    require(method.whitens, "this method does not whiten; procrustes does");
+    require(method.obeys.whiten, "this method does not whiten; procrustes does");
     needs.source_gram = true;
     needs.target_gram = true;
   }

@@ -28,7 +28,8 @@ struct Options {
 struct Problem {
   int64_t source_width = 0;  // ds
   int64_t target_width = 0;  // dt
-  int64_t rows = 0;          // M, paired
+  int64_t rows = 0;          // M, paired: no more directions than these are known
+  double noise = 1e-12;  // singular values of `cross` below this share of the largest say nothing
   // A space that is the image of a smaller one has its moments in that one: its rows are z Q^T with
   // Q orthonormal. Undefined: Q is the identity.
   at::Tensor source_basis;  // [ds, ks]
@@ -68,6 +69,13 @@ struct Needs {
   bool weight_grams = false;
 };
 
+// Options that change a method's answer; the others are refused with it on the command line.
+struct Obeys {
+  bool rank = false;
+  bool whiten = false;
+  bool ridge = false;
+};
+
 // What goes through the maps.
 enum class Carries {
   kUpdate,        // the source's update
@@ -81,8 +89,8 @@ struct Method {
   std::string_view summary;
   Needs needs;
   bool same_widths = false;  // only between spaces of equal width
-  bool whitens = false;      // heeds Options::whiten
   Carries carries = Carries::kUpdate;
+  Obeys obeys;
   // Throws InputError when the problem is not one for this method, NumericError when there is no
   // trustworthy answer.
   Map (*solve)(const Problem& problem, const Options& options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -12,12 +13,11 @@
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/record.h"
+#include "theseus/output/result.h"
 #include "theseus/output/side_files.h"
 #include "theseus/output/space.h"
 #include "theseus/output/work_directory.h"
-#include "theseus/output/write_adapter.h"
 #include "theseus/output/write_model.h"
-#include "theseus/output/write_update.h"
 #include "theseus/transport/alignment.h"
 #include "theseus/transport/carry.h"
 
@@ -32,7 +32,7 @@ using transport::MapSet;
 
 constexpr const char* kRecordFile = "theseus.json";
 constexpr const char* kRecipeFile = "recipe.yaml";
-constexpr const char* kRouteFile = "route.json";
+constexpr const char* kMemoryFile = "memory.json";
 constexpr int64_t kLongestRoute = 256 << 20;
 
 void write_text(const fs::path& path, const std::string& text) {
@@ -45,38 +45,33 @@ std::string dumped(const ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string write_word(const JobOptions& options, const transport::SourceUpdate* update) {
-  const bool adapter = update != nullptr && update->is_adapter();
-  const auto word = !options.write.empty() ? options.write : adapter ? "adapter" : "model";
-  require(
-      word != "adapter" || adapter || update == nullptr,
-      "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "
-      "use --write model or update");
-  return word;
-}
-
-int64_t update_bytes(const std::vector<Disposition>& plan) {
-  int64_t bytes = 0;
-  for (const auto& row : plan) {
-    int64_t elements = row.carried ? 4 : 0;
-    for (const auto extent : row.target->shape) {
-      elements *= extent;
-    }
-    bytes += elements;
+// What is free now may not be free after an interruption, and the order of the work follows from it:
+// the first process decides.
+void fix_memory(JobOptions& options, const fs::path& work) {
+  if (options.align.memory > 0) {
+    return;
   }
-  return bytes;
+  const auto file = work / kMemoryFile;
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    write_text(file, dumped(transport::available_memory()));
+  }
+  options.align.memory = nlohmann::json::parse(read_text_file(file, kLongestRoute)).get<int64_t>();
 }
 
-int64_t disk_needed(
-    const std::string& write,
-    const model::Model& target,
-    const std::vector<Disposition>& plan,
-    const transport::Schedule* schedule) {
-  const auto work =
-      update_bytes(plan) + (schedule != nullptr && schedule->spill ? 2 * schedule->cost.states : 0);
-  return work + (write == "model"    ? bytes_of_output(target)
-                 : write == "update" ? update_bytes(plan)
-                                     : 0);
+// Runs the aligner, unless an earlier process came to its end.
+void run_once(
+    Aligner& aligner,
+    const transport::SpaceSet& needed,
+    const fs::path& work,
+    const transport::Sink& sink,
+    const transport::Watch& watch,
+    double save_every) {
+  std::error_code ignored;
+  if (!fs::exists(work / kSolvedFile, ignored)) {
+    aligner.run(needed, work, sink, watch, save_every);
+    write_text(work / kSolvedFile, "all maps are there\n");
+  }
 }
 
 // How a job comes by its maps: from an alignment, or by making them.
@@ -166,18 +161,6 @@ void require_something(const std::vector<Disposition>& plan) {
       "'theseus plan' gives the reason for every parameter");
 }
 
-void require_maps(const transport::SpaceSet& needed, const transport::Alignment& alignment) {
-  std::set<std::string> known;
-  for (const auto& row : alignment.about().at("spaces")) {
-    known.insert(row.at("space").get<std::string>());
-  }
-  for (const auto& space : needed) {
-    require(
-        known.contains(space), "the alignment ", alignment.directory().string(), " has no map of ",
-        space, ", which this update needs");
-  }
-}
-
 // Carries every group as its maps come.
 void carry_all(
     const JobOptions& options,
@@ -208,10 +191,9 @@ void carry_all(
           }};
   const auto needed = transport::spaces_of(plan);
   if (maps.aligner) {
-    maps.aligner->run(needed, work, sink, watch);
+    run_once(*maps.aligner, needed, work, sink, watch, options.save_every);
     return;
   }
-  require_maps(needed, *opened.alignment);
   const auto stages = static_cast<int64_t>(maps.route.pairs.size()) + 2;
   for (int64_t stage = 0; stage < stages; ++stage) {
     watch(static_cast<double>(stage), static_cast<double>(stages), "carrying");
@@ -225,64 +207,28 @@ void carry_all(
   }
 }
 
-// Zeros for what the update changes and nothing carries: whoever reads the file sees that, too.
-void write_update_file(
-    const Opened& opened,
-    const std::vector<Disposition>& plan,
-    const Assembly& assembly,
-    const fs::path& directory,
-    const Watch& watch) {
-  std::set<std::string> wanted;
-  for (const auto& row : plan) {
-    const bool left = !row.carried && row.source != nullptr && opened.update->changes(*row.source);
-    if (left || assembly.contains(row.target->tensor)) {
-      wanted.insert(row.target->tensor);
-    }
-  }
-  std::vector<UpdateEntry> entries;
-  for (const auto& tensor : wanted) {
-    entries.push_back({tensor, assembly.shape(tensor)});
-  }
-  write_update(
-      directory, entries,
-      [&](const std::string& tensor) {
-        const auto delta = assembly.delta(tensor);
-        return delta.defined() ? delta : at::zeros(assembly.shape(tensor), at::kFloat);
-      },
-      watch);
-}
-
-void write_adapter_files(
-    const JobOptions& options,
-    const Opened& opened,
-    const CarriedFiles& files,
-    const Assembly& assembly,
-    const fs::path& directory) {
-  require(
-      files.all_low_rank(),
-      "the adapter also replaces whole tensors that were carried, which an adapter for another "
-      "model cannot hold; use --write model");
-  std::map<std::string, update::LowRank> modules;
-  AdapterOptions about{
-      .task = opened.update->adapter()->task,
-      .base_model = fs::weakly_canonical(options.target).string()};
-  for (const auto& layer : opened.target.architecture().linears) {
-    about.modules.push_back(layer.module);
-    if (assembly.contains(layer.weight)) {
-      auto factors = assembly.factors(layer.weight);
-      factors.scale *= options.alpha;
-      modules[layer.module] = factors;
-    }
-  }
-  write_adapter(directory, modules, about);
-}
-
 ordered_json totals_of(const ordered_json& parameters) {
   std::map<std::string, int64_t> counts;
   for (const auto& row : parameters) {
     ++counts[row.at("action")];
   }
   return counts;
+}
+
+// What a reader should know before the work begins.
+std::vector<std::string> notes_before(
+    const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
+  std::vector<std::string> notes;
+  if (opened.update) {
+    notes = opened.update->notes();
+    const auto left = notes_on_update(plan, opened);
+    notes.insert(notes.end(), left.begin(), left.end());
+  }
+  if (options.words.contains("depth") &&
+      !transport::depths_differ(opened.source.architecture(), opened.target.architecture())) {
+    notes.emplace_back("--depth makes no difference: both models have the same number of blocks");
+  }
+  return notes;
 }
 
 }  // namespace
@@ -309,16 +255,16 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
   }
   record["parameters"] = describe_plan(plan);
   record["totals"] = totals_of(record["parameters"]);
-  if (opened.update) {
-    record["notes"] = opened.update->notes();
-  }
+  record["notes"] = notes_before(options, opened, plan);
   return record;
 }
 
-ordered_json transport_job(const JobOptions& options, const transport::Watch& watch) {
+ordered_json transport_job(const JobOptions& given, const transport::Watch& watch) {
+  auto options = given;
   auto opened = open_all(options);
   const auto write = write_word(options, &*opened.update);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
+  fix_memory(options, work.path());
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = plan_of(options, opened, maps);
   require_something(plan);
@@ -330,6 +276,10 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
       work.path(), disk_needed(write, opened.target, plan, schedule ? &*schedule : nullptr),
       "the output");
 
+  if (opened.alignment) {
+    opened.alignment->require_maps(transport::spaces_of(plan));
+  }
+  work.keep();
   CarriedFiles files(work.path());
   carry_all(options, opened, maps, plan, files, work.path(), watch);
   files.open();
@@ -341,11 +291,12 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
   std::optional<WrittenModel> written;
   Seconds seconds = maps.aligner ? maps.aligner->seconds() : Seconds();
   std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
+  SideFiles side;
   if (write == "model") {
     written = write_model(
         opened.target, work.staged(),
         [&](const std::string& tensor) { return assembly.delta(tensor); }, options.alpha, writing);
-    copy_side_files(opened.target, work.staged(), {kRecordFile, kRecipeFile, kCardFile});
+    side = copy_side_files(opened.target, work.staged(), {kRecordFile, kRecipeFile, kCardFile});
   } else if (write == "update") {
     write_update_file(opened, plan, assembly, work.staged(), writing);
   } else {
@@ -360,6 +311,7 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
   record["alpha"] = options.alpha;
   record["write"] = write;
   record["device"] = c10::str(options.placement.device);
+  record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
   record["depth"] =
       opened.alignment
           ? ordered_json(opened.alignment->about().at("depth"))
@@ -375,7 +327,10 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
   }
   record["spaces"] =
       opened.alignment ? ordered_json(opened.alignment->about().at("spaces")) : files.rows();
-  auto notes = opened.update->notes();
+  auto notes = notes_before(options, opened, plan);
+  for (const auto& file : side.left_out) {
+    notes.push_back("not copied: " + file);
+  }
   const auto about_maps = notes_on_maps(record["spaces"]);
   notes.insert(notes.end(), about_maps.begin(), about_maps.end());
   record["notes"] = notes;
@@ -398,9 +353,11 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
   return record;
 }
 
-ordered_json align_job(const JobOptions& options, const transport::Watch& watch) {
+ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
+  auto options = given;
   auto opened = open_all(options);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
+  fix_memory(options, work.path());
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = transport::make_plan(
       opened.source, opened.target, maps.route,
@@ -417,8 +374,9 @@ ordered_json align_job(const JobOptions& options, const transport::Watch& watch)
   require_space(work.path(), bytes + (schedule.spill ? 2 * schedule.cost.states : 0), "the maps");
   CarriedFiles files(work.path());
   auto rows = ordered_json::array();
-  maps.aligner->run(
-      needed, work.path(),
+  work.keep();
+  run_once(
+      *maps.aligner, needed, work.path(),
       {.stage =
            [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
              transport::Alignment::write_stage(stages, stage, found, moments);
@@ -431,7 +389,7 @@ ordered_json align_job(const JobOptions& options, const transport::Watch& watch)
              files.write(first, {}, rows);
              rows = ordered_json::array();
            }},
-      watch);
+      watch, options.save_every);
   files.open();
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
@@ -443,6 +401,7 @@ ordered_json align_job(const JobOptions& options, const transport::Watch& watch)
   record["spaces"] = files.rows();
   record["notes"] = notes_on_maps(record["spaces"]);
   record["schedule"] = describe_schedule(schedule);
+  fs::remove(work.path() / kSolvedFile);  // a process that is killed now must begin anew
   for (const auto& entry : fs::directory_iterator(stages)) {
     fs::rename(entry.path(), work.staged() / entry.path().filename());
   }

@@ -21,6 +21,7 @@ struct JobOptions {
   double alpha = 1;
   std::string write;  // model, update, adapter; empty: adapter for an adapter, else model
   bool fresh = false;
+  double save_every = 20;  // seconds between two times that unfinished work is saved
   model::Placement placement;
   nlohmann::ordered_json words;  // the options as they were given, for the record
   std::string version;

@@ -48,9 +48,14 @@ Opened open_all(const JobOptions& options) {
   }
   const model::OpenOptions open{.placement = options.placement};
   const auto source = source_path(options, alignment);
+  const auto* moved = options.source.empty() && alignment
+                          ? " that the alignment was made with (give --source if it has moved)"
+                          : "";
   Opened opened{
-      .source = model::Model::open(source, open),
-      .target = model::Model::open(options.target, open),
+      .source = with_context(
+          c10::str("opening the source", moved), [&] { return model::Model::open(source, open); }),
+      .target = with_context(
+          "opening the target", [&] { return model::Model::open(options.target, open); }),
       .alignment = std::move(alignment)};
   transport::require_one_family(opened.source, opened.target);
   if (!options.calibration.empty() && !opened.alignment) {
@@ -74,8 +79,9 @@ std::string identity_of(const JobOptions& options, const Opened& opened) {
   files.insert(
       files.end(), {opened.source.location().config, opened.target.location().config,
                     options.calibration, options.tuned});
-  if (fs::is_directory(options.tuned)) {
-    for (const auto& entry : fs::directory_iterator(options.tuned)) {
+  for (const auto& directory : {options.tuned, options.alignment}) {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(directory, ignored)) {
       files.push_back(entry.path());
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <ATen/ATen.h>
@@ -14,6 +15,44 @@ namespace theseus::output {
 
 using nlohmann::ordered_json;
 using transport::Disposition;
+
+namespace {
+
+// Why parameters of the source go nowhere, by their role; those that are carried are not among them.
+class LeftBehind {
+ public:
+  LeftBehind(const std::vector<Disposition>& plan, const model::Architecture& source)
+      : source_(source) {
+    for (const auto& row : plan) {
+      if (row.source == nullptr) {
+        continue;
+      }
+      const auto role = source.role(row.source->name, row.source->block);
+      if (row.carried) {
+        carried_.insert(role);
+      } else {
+        reasons_[role] = row.reason;
+      }
+    }
+  }
+
+  // Nothing when it is carried.
+  std::optional<std::string> reason(const model::Parameter& parameter) const {
+    const auto role = source_.role(parameter.name, parameter.block);
+    if (carried_.contains(role)) {
+      return std::nullopt;
+    }
+    const auto found = reasons_.find(role);
+    return found != reasons_.end() ? found->second : "the target has no such parameter";
+  }
+
+ private:
+  const model::Architecture& source_;
+  std::set<std::string> carried_;
+  std::map<std::string, std::string> reasons_;
+};
+
+}  // namespace
 
 ordered_json describe_depth(
     const stats::Route& route,
@@ -68,12 +107,7 @@ ordered_json describe_schedule(const transport::Schedule& schedule) {
 
 ordered_json describe_update(const std::vector<Disposition>& plan, const Opened& opened) {
   const auto& source = opened.source.architecture();
-  std::set<std::string> roles;
-  for (const auto& row : plan) {
-    if (row.carried) {
-      roles.insert(source.role(row.source->name, row.source->block));
-    }
-  }
+  const LeftBehind left(plan, source);
   double kept = 0, all = 0;
   ordered_json rows = ordered_json::array();
   for (const auto& parameter : source.parameters) {
@@ -83,9 +117,10 @@ ordered_json describe_update(const std::vector<Disposition>& plan, const Opened&
     }
     const auto square = delta.to(at::kDouble).square().sum().item<double>();
     all += square;
-    if (!roles.contains(source.role(parameter.name, parameter.block))) {
+    if (const auto reason = left.reason(parameter)) {
       kept += square;
-      rows.push_back({{"parameter", parameter.name}, {"norm", std::sqrt(square)}});
+      rows.push_back(
+          {{"parameter", parameter.name}, {"norm", std::sqrt(square)}, {"reason", *reason}});
     }
   }
   return {
@@ -119,6 +154,28 @@ ordered_json describe_carried(
     }
   }
   return rows;
+}
+
+std::vector<std::string> notes_on_update(
+    const std::vector<Disposition>& plan, const Opened& opened) {
+  const auto& source = opened.source.architecture();
+  const LeftBehind left(plan, source);
+  std::map<std::string, std::pair<std::string, int64_t>> roles;  // reason, how many
+  for (const auto& parameter : source.parameters) {
+    const auto reason = left.reason(parameter);
+    if (reason && opened.update->changes(parameter)) {
+      auto& found = roles[model::role_of(parameter.name)];
+      found.first = model::role_of(*reason);
+      ++found.second;
+    }
+  }
+  std::vector<std::string> notes;
+  for (const auto& [role, found] : roles) {
+    notes.push_back(c10::str(
+        "left behind: ", role, found.second > 1 ? c10::str(" (", found.second, " times)") : "",
+        ": ", found.first));
+  }
+  return notes;
 }
 
 std::vector<std::string> notes_on_maps(const ordered_json& rows) {

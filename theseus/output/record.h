@@ -33,6 +33,9 @@ nlohmann::ordered_json describe_carried(
 nlohmann::ordered_json describe_update(
     const std::vector<transport::Disposition>& plan, const Opened& opened);
 
+// What the update changes and the plan does not carry, with the reasons; a line for each role.
+std::vector<std::string> notes_on_update(
+    const std::vector<transport::Disposition>& plan, const Opened& opened);
 // What a reader should know about the maps, a line each: spaces short of full rank, fall backs.
 std::vector<std::string> notes_on_maps(const nlohmann::ordered_json& rows);
 

@@ -1,10 +1,14 @@
 #include "theseus/output/work_directory.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+
+#include <nlohmann/json.hpp>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -27,54 +31,85 @@ bool is_ours(const fs::path& directory) {
          fs::exists(directory / "alignment.json", ignored);
 }
 
-// Whether there is anything that a later process could go on with.
-bool holds_work(const fs::path& directory) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-    const auto name = entry.path().filename();
-    if (name != "lock" && name != "job.json" && name != "output") {
-      return true;
+void require_free(const fs::path& out, bool fresh) {
+  std::error_code error;
+  const bool exists = fs::exists(fs::symlink_status(out, error));
+  require(
+      !exists || (fresh && is_ours(out)), "--out: ", out.string(),
+      " exists; choose another name, or remove it",
+      exists && is_ours(out) ? " (--fresh replaces an earlier output)"
+      : exists && fresh      ? " (--fresh replaces only what theseus wrote)"
+                             : "");
+}
+
+std::string shown(const nlohmann::json& value) {
+  return value.is_null()     ? "not given"
+         : value.is_string() ? value.get<std::string>()
+                             : value.dump();
+}
+
+// In what `now` is another job than `before`, for a message.
+std::string difference(const std::string& before, const std::string& now) {
+  const auto was = nlohmann::json::parse(before, nullptr, /*allow_exceptions=*/false);
+  const auto is = nlohmann::json::parse(now, nullptr, /*allow_exceptions=*/false);
+  if (!was.is_object() || !is.is_object()) {
+    return "it cannot be read";
+  }
+  const auto find = [](const nlohmann::json& from, const std::string& key) {
+    return from.contains(key) ? from.at(key) : nlohmann::json();
+  };
+  const auto given = find(was, "options"), gives = find(is, "options");
+  for (const auto& options : {given, gives}) {
+    for (const auto& [name, value] : options.items()) {
+      if (find(given, name) != find(gives, name)) {
+        return c10::str(
+            name, " was ", shown(find(given, name)), " and is now ", shown(find(gives, name)));
+      }
     }
   }
-  return false;
+  for (const char* key : {"version", "threads"}) {
+    if (find(was, key) != find(is, key)) {
+      return c10::str(key, " was ", shown(find(was, key)), " and is now ", shown(find(is, key)));
+    }
+  }
+  for (const auto& input : find(is, "inputs")) {
+    const auto& inputs = find(was, "inputs");
+    if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
+      return c10::str(shown(input.at(0)), " has changed since");
+    }
+  }
+  return "its inputs have changed";
 }
 
 }  // namespace
 
+WorkDirectory::WorkDirectory(const fs::path& out)
+    : out_(without_slash(out)), path_(out_.string() + ".partial"), staged_(path_ / "output") {}
+
+// Delegating, so that the destructor runs when this throws.
 WorkDirectory::WorkDirectory(const fs::path& out, const std::string& job, bool fresh)
-    : out_(without_slash(out)), path_(out_.string() + ".partial"), staged_(path_ / "output") {
+    : WorkDirectory(out) {
   std::error_code error;
+  require(
+      out_.has_filename() && out_ != "-", "--out: '", out.string(), "' does not name a directory");
   const auto parent = out_.has_parent_path() ? out_.parent_path() : fs::path(".");
   require(fs::is_directory(parent, error), "--out: there is no directory ", parent.string());
-  const bool exists = fs::exists(fs::symlink_status(out_, error));
-  require(
-      !exists || (fresh && is_ours(out_)), "--out: ", out_.string(),
-      " exists; choose another name, or remove it",
-      exists && is_ours(out_) ? " (--fresh replaces an earlier output)" : "");
+  require_free(out_, fresh);
   fs::create_directory(path_, error);
   require(!error, "--out: cannot make ", path_.string(), ": ", error.message());
-  const auto lock = path_ / "lock";
-  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  require(
-      lock_ >= 0, "--out: cannot write in ", path_.string(), ": ",
-      std::generic_category().message(errno));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(lock_);
-    lock_ = -1;
-    throw InputError(c10::str("--out: another process is working on ", out_.string()));
-  }
+  take_lock();
+  require_free(out_, fresh);  // again: the process that had the lock may have finished just now
   const auto job_file = path_ / "job.json";
-  resumed_ = fs::exists(job_file, error) && holds_work(path_);
-  if (resumed_ && !fresh) {
+  resumed_ = fs::exists(job_file, error) && holds_work() && !fresh;
+  if (resumed_) {
+    const auto before = read_text_file(job_file, kLongestJob);
     require(
-        read_text_file(job_file, kLongestJob) == job, "--out: ", path_.string(),
-        " holds unfinished work of another command or of inputs that have changed; repeat that "
-        "command to finish it, or give --fresh to start over");
-  }
-  if (fresh || !resumed_) {
-    resumed_ = false;
+        before == job, "--out: ", path_.string(),
+        " holds the unfinished work of another command: ", difference(before, job),
+        "; repeat that command to finish it, or give --fresh to start over");
+  } else {
     for (const auto& entry : fs::directory_iterator(path_)) {
-      if (entry.path() != lock) {
+      if (entry.path() != path_ / "lock") {
         fs::remove_all(entry.path());
       }
     }
@@ -86,13 +121,41 @@ WorkDirectory::WorkDirectory(const fs::path& out, const std::string& job, bool f
   fs::create_directory(staged_);
 }
 
-WorkDirectory::~WorkDirectory() {
-  if (lock_ >= 0) {
-    if (std::error_code ignored; !holds_work(path_)) {
-      fs::remove_all(path_, ignored);  // a refused job leaves nothing behind
-    }
+void WorkDirectory::take_lock() {
+  const auto lock = path_ / "lock";
+  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  require(
+      lock_ >= 0, "--out: cannot write in ", path_.string(), ": ",
+      std::generic_category().message(errno));
+  // The process before us removes the file when it is done: then the lock on it means nothing.
+  struct stat opened = {}, there = {};
+  const bool alone = ::flock(lock_, LOCK_EX | LOCK_NB) == 0 && ::fstat(lock_, &opened) == 0 &&
+                     ::stat(lock.c_str(), &there) == 0 && opened.st_ino == there.st_ino;
+  if (!alone) {
     ::close(lock_);
+    lock_ = -1;
+    throw InputError(c10::str(
+        "--out: another process is working on ", out_.string(),
+        "; wait until it is done, or choose another name"));
   }
+}
+
+bool WorkDirectory::holds_work() const {
+  return std::any_of(std::begin(kWorkFiles), std::end(kWorkFiles), [&](const char* name) {
+    std::error_code ignored;
+    return fs::exists(path_ / name, ignored);
+  });
+}
+
+WorkDirectory::~WorkDirectory() {
+  if (lock_ < 0) {
+    return;
+  }
+  std::error_code ignored;
+  if (!(kept_ || resumed_) || !holds_work()) {
+    fs::remove_all(path_, ignored);
+  }
+  ::close(lock_);
 }
 
 void WorkDirectory::finish() {
@@ -102,6 +165,8 @@ void WorkDirectory::finish() {
   }
   fs::rename(staged_, out_);
   fs::remove_all(path_, ignored);
+  ::close(lock_);
+  lock_ = -1;
 }
 
 }  // namespace theseus::output

@@ -88,10 +88,12 @@ Calibration Calibration::open(
     const auto file = checkpoint::Checkpoint::open(path);
     Calibration result;
     result.path_ = path;
+    bool labels = false;
     for (const auto& info : file.tensors()) {
       const bool own = info.name.starts_with("source/") || info.name.starts_with("target/");
       const auto bare = own ? info.name.substr(7) : info.name;
       if (kIgnored.contains(bare)) {
+        labels = true;
         continue;
       }
       bool used = false;
@@ -115,9 +117,9 @@ Calibration Calibration::open(
          {std::tuple(&result.source_, "source", &source),
           std::tuple(&result.target_, "target", &target)}) {
       require(
-          !inputs->empty(), "it holds no input for the ", side,
-          " model, which takes:", listed(architecture->inputs), " (or ", side,
-          "/NAME for this model alone)");
+          !inputs->empty(), labels ? "beside labels, which are not used, " : "",
+          "it holds no input for the ", side, " model, which takes:", listed(architecture->inputs),
+          " (or ", side, "/NAME for this model alone)");
     }
     result.batch_size_ = sampling.batch_size;
     result.sequences_ = most_sequences(result.source_);

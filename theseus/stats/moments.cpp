@@ -9,7 +9,7 @@
 namespace theseus::stats {
 namespace {
 
-constexpr int64_t kSmallProduct = 512 * 512;  // elements of the result
+constexpr int64_t kSmallProduct = 1024 * 1024;  // elements of the result
 constexpr int64_t kRowsAtATime = 4096;
 
 void accumulate(at::Tensor& sum, const at::Tensor& term) {
@@ -30,6 +30,10 @@ at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
     sum = sum.defined() ? sum.add_(part) : part.to(at::kDouble);
   }
   return sum;
+}
+
+double noise_of_product(int64_t left_width, int64_t right_width) {
+  return left_width * right_width <= kSmallProduct ? 1e-12 : 1e-8;
 }
 
 void PairMoments::add(const at::Tensor& source, const at::Tensor& target, Grams grams) {

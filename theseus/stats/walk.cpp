@@ -9,21 +9,12 @@
 namespace theseus::stats {
 namespace {
 
-// Whether the space belongs to a block: its path has the block's number.
-bool in_some_block(const std::string& space) {
-  return model::role_of(space) != space;
-}
-
 std::set<std::string> roles_of(const std::set<std::string>& spaces) {
   std::set<std::string> roles;
   for (const auto& space : spaces) {
     roles.insert(model::role_of(space));
   }
   return roles;
-}
-
-std::string tower_of(const std::string& space) {
-  return space.substr(0, space.find('.'));
 }
 
 }  // namespace
@@ -106,13 +97,14 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
     if (other == by_role.end() || !collect_.observed.contains(space)) {
       continue;
     }
-    if (!in_some_block(space) && outer_stage_.try_emplace(space, stage).first->second != stage) {
+    if (!model::is_in_block(space) &&
+        outer_stage_.try_emplace(space, stage).first->second != stage) {
       continue;
     }
     with_context("pairing the rows of " + space, [&] {
       PairedRows paired{other->second, rows};
       if (rows.dim() == 3) {
-        const auto tower = tower_of(space);
+        const auto tower = model::tower_of_space(space);
         paired = collect_.matchers.at(tower)->match(
             sequences(source, tower, other->second), sequences(target, tower, rows));
       }

@@ -56,13 +56,21 @@ void Aligner::prepare() {
   require(
       calibration_ != nullptr || !method_->needs.moments, "method ", options_.method,
       " needs a calibration");
+  for (size_t t = 0; t < source_.architecture().towers.size() && method_->same_widths; ++t) {
+    const auto& from = source_.architecture().towers[t];
+    const auto& to = target_.architecture().towers[t];
+    require(
+        from.width == to.width, "method ", options_.method, " needs equal widths, and the ",
+        from.name, " tower is ", from.width, " wide in the source and ", to.width,
+        " in the target; procrustes maps between any two");
+  }
   if (calibration_ == nullptr) {
     return;
   }
   matchers_ = matchers_of(target_.architecture(), options_.match);
   require_one_vocabulary(source_, target_, *calibration_, matchers_);
-  source_tokens_ = tokens_by_tower(source_, calibration_->source(0));
-  target_tokens_ = tokens_by_tower(target_, calibration_->target(0));
+  source_tokens_ = tokens_by_tower(source_, "source", calibration_->source(0));
+  target_tokens_ = tokens_by_tower(target_, "target", calibration_->target(0));
 }
 
 std::set<std::string> Aligner::towers() const {

@@ -22,6 +22,23 @@ fs::path maps_file(const fs::path& directory, int64_t stage) {
   return directory / c10::str("maps-", stage, ".safetensors");
 }
 
+// Everything that is read of it later, so that a damaged file shows here.
+void check(const nlohmann::json& about) {
+  for (const char* side : {"source", "target"}) {
+    about.at(side).at("path").get<std::string>();
+    about.at(side).at("fingerprint").get<std::string>();
+  }
+  about.at("method").get<std::string>();
+  about.at("towers").get<std::vector<std::string>>();
+  for (const auto& row : about.at("spaces")) {
+    row.at("space").get<std::string>();
+    row.at("route").get<std::string>();
+    for (const char* number : {"stage", "source_width", "target_width", "rank", "completed"}) {
+      row.at(number).get<int64_t>();
+    }
+  }
+}
+
 }  // namespace
 
 nlohmann::ordered_json describe(int64_t stage, const MapSet& maps, const stats::Moments& moments) {
@@ -87,6 +104,7 @@ Alignment Alignment::open(const fs::path& directory) {
         result.about_.value("format", 0), "; this theseus reads format ", kFormat);
     try {
       result.route_ = read_route(result.about_.at("depth"));
+      check(result.about_);
     } catch (const nlohmann::json::exception& error) {
       throw InputError(c10::str(kAlignmentFile, " is damaged: ", error.what()));
     }
@@ -106,6 +124,29 @@ MapSet Alignment::maps(int64_t stage) const {
     maps[info.name] = {.matrix = file.tensor(info.name)};
   }
   return maps;
+}
+
+void Alignment::require_maps(const SpaceSet& needed) const {
+  for (const auto& space : needed) {
+    bool known = false;
+    for (const auto& row : about_.at("spaces")) {
+      if (row.at("space") != space) {
+        continue;
+      }
+      known = true;
+      const auto path = maps_file(directory_, row.at("stage").get<int64_t>());
+      const auto file = checkpoint::Checkpoint::open(path);
+      const auto* info = file.find(space);
+      const std::vector<int64_t> shape = {row.at("source_width"), row.at("target_width")};
+      require(
+          info != nullptr && info->shape == shape && info->dtype == "F32", path.string(),
+          " is damaged: expected ", space, " F32 ", at::IntArrayRef(shape),
+          "; make the alignment anew");
+    }
+    require(
+        known, "the alignment ", directory_.string(), " has no map of ", space,
+        ", which this update needs");
+  }
 }
 
 void Alignment::write_stage(

@@ -28,6 +28,8 @@ class Alignment {
   const nlohmann::json& about() const { return about_; }
   const stats::Route& route() const { return route_; }
   MapSet maps(int64_t stage) const;
+  // Throws InputError unless the files hold a map of every space in `needed`; reads headers.
+  void require_maps(const SpaceSet& needed) const;
 
   static void write_stage(
       const std::filesystem::path& directory,

@@ -25,7 +25,8 @@ std::string names_of(const model::Architecture& architecture) {
 
 // What decides which id a text gets. Settings beside it (padding, truncation) do not matter.
 nlohmann::json vocabulary(const fs::path& tokenizer) {
-  const auto& whole = Json::parse_file(tokenizer).raw();
+  const auto file = Json::parse_file(tokenizer);
+  const auto& whole = file.raw();
   nlohmann::json result;
   if (whole.contains("model")) {
     for (const char* key : {"vocab", "merges", "type"}) {
@@ -115,8 +116,12 @@ void require_one_vocabulary(
   }
 }
 
-std::map<std::string, int64_t> tokens_by_tower(model::Model& model, const model::Batch& batch) {
-  return with_context("trying the calibration on " + model.location().weights.string(), [&] {
+std::map<std::string, int64_t> tokens_by_tower(
+    model::Model& model, std::string_view side, const model::Batch& batch) {
+  const auto doing = c10::str(
+      "trying the calibration on the ", side, " ", model.location().weights.string(), " (", side,
+      "/NAME is an input for this model alone)");
+  return with_context(doing, [&] {
     auto pass = model.begin(batch);
     model.network().enter(pass);
     std::map<std::string, int64_t> tokens;

@@ -28,7 +28,8 @@ void require_one_vocabulary(
     const std::map<std::string, const stats::Matcher*>& matchers);
 
 // Which towers the calibration's first batch reaches, with the tokens a sequence has there. Throws
-// InputError when the batch does not fit the model.
-std::map<std::string, int64_t> tokens_by_tower(model::Model& model, const model::Batch& batch);
+// InputError when the batch does not fit the model. `side`: "source" or "target", for messages.
+std::map<std::string, int64_t> tokens_by_tower(
+    model::Model& model, std::string_view side, const model::Batch& batch);
 
 }  // namespace theseus::transport

@@ -8,6 +8,7 @@
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/model/attach.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::transport {
 namespace {
@@ -66,7 +67,7 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
     for (const auto& tie : source.architecture().ties) {
       tied.insert(tie.name);
     }
-    std::vector<std::string> unknown, misshapen;
+    std::vector<std::string> unknown, misshapen, integer;
     for (const auto& info : update.tuned_->tensors()) {
       const auto name = own_name(names, info.name);
       if (tied.contains(name) || (name.empty() && source.checkpoint().find(info.name) != nullptr)) {
@@ -78,6 +79,8 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
         misshapen.push_back(c10::str(
             info.name, " ", at::IntArrayRef(info.shape), ", in the source ",
             at::IntArrayRef(shapes.at(name))));
+      } else if (!info.dtype.starts_with("F") && !info.dtype.starts_with("BF")) {
+        integer.push_back(c10::str(info.name, " ", info.dtype));
       } else {
         update.stored_[name] = info.name;
       }
@@ -86,13 +89,21 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
         misshapen.empty(), "this is not a tune of the source ", source.location().weights.string(),
         ": other shapes: ", some_of(misshapen));
     require(
+        integer.empty(), "weights must be floating point, found ", some_of(integer),
+        "; undo the quantisation first");
+    require(
         !update.stored_.empty(), "this is not a tune of the source ",
         source.location().weights.string(), ": none of its tensors is the source's; it has ",
-        some_of(unknown));
+        some_of(unknown),
+        std::any_of(
+            unknown.begin(), unknown.end(),
+            [](const auto& name) { return name.find(".lora_A.") != std::string::npos; })
+            ? "; give the directory of an adapter, not the file"
+            : "");
     if (!unknown.empty()) {
       update.notes_.push_back(c10::str(
-          "the tuned model has ", unknown.size(),
-          " tensors that the source lacks, which are not carried: ", some_of(unknown)));
+          "not carried, because the source has no such tensors (", unknown.size(),
+          "): ", some_of(unknown)));
     }
     const auto missing = shapes.size() - update.stored_.size() - tied.size();
     if (missing > 0 && missing < shapes.size()) {
@@ -137,9 +148,15 @@ bool SourceUpdate::changes(const model::Parameter& parameter) const {
   auto now = tuned_->tensor(found->second);
   now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
   const auto was = base_of(parameter);
-  return now.scalar_type() == was.scalar_type()
-             ? !at::equal(now, was)
-             : !at::equal(now.to(at::kFloat), was.to(at::kFloat));
+  const bool same = now.scalar_type() == was.scalar_type()
+                        ? at::equal(now, was)
+                        : at::equal(now.to(at::kFloat), was.to(at::kFloat));
+  require(
+      same || model::all_finite(now), found->second, " of the tuned model ", path_.string(),
+      " holds NaN or infinity");
+  tuned_->forget(found->second);
+  base_->forget(parameter.stored);
+  return !same;
 }
 
 std::optional<update::LowRank> SourceUpdate::find_low_rank(
@@ -172,6 +189,8 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
     auto now = tuned_->tensor(stored_.at(parameter.tensor));
     now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
     delta = now.to(at::kFloat) - base_of(parameter).to(at::kFloat);
+    tuned_->forget(stored_.at(parameter.tensor));
+    base_->forget(parameter.stored);
   }
   if (!delta.defined()) {
     return delta;

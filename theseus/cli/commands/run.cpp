@@ -10,15 +10,39 @@
 namespace theseus::cli::commands {
 namespace {
 
-int run_recipe(const std::string& path) {
-  auto words = read_recipe(path);
-  const auto name = words.front();
-  require(name != "run", "a recipe cannot run a recipe");
-  const auto& command = find_plugin(all_commands(), "command", name);
+// The recipe's lines as words of a command line; `more` comes from ours and takes precedence.
+std::vector<std::string> words_of(
+    const std::string& path, const CLI::App& app, const std::vector<std::string>& more) {
+  std::vector<std::string> words;
+  auto lines = read_recipe(path);
+  lines.erase(lines.begin());
+  for (const auto& line : lines) {
+    const auto option = "--" + line.name;
+    require(
+        app.get_option_no_throw(option) != nullptr && line.name != "help", path, ", line ",
+        line.number, ": ", app.get_name(), " has no option '", line.name, "'; 'theseus ",
+        app.get_name(), " --help' lists them");
+    const bool replaced = std::any_of(more.begin(), more.end(), [&](const auto& word) {
+      return word == option || word.starts_with(option + "=");
+    });
+    if (!replaced) {
+      words.push_back(option + "=" + line.value);
+    }
+  }
+  words.insert(words.end(), more.begin(), more.end());
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  return words;
+}
+
+int run_recipe(const std::string& path, const std::vector<std::string>& more) {
+  const auto name = read_recipe(path).front().value;
+  require(name != "run", path, ": a recipe cannot run a recipe");
+  const auto& command = with_context("reading the recipe " + path, [&]() -> const Command& {
+    return find_plugin(all_commands(), "command", name);
+  });
   CLI::App app("", name);
   const auto action = command.add(app);
-  words.erase(words.begin());
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  auto words = words_of(path, app, more);
   try {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
@@ -32,7 +56,10 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("recipe", *path, "YAML file: 'command: transport' and an option a line")
       ->required()
       ->type_name("FILE");
-  return [path] { return run_recipe(*path); };
+  app.allow_extras();
+  app.footer(
+      "More options, such as --out DIR, go to the recipe's command and replace those in it.");
+  return [path, &app] { return run_recipe(*path, app.remaining()); };
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ const Method& data_free() {
   static const Method method = {
       .summary = "eigenvectors of the base weights, in order",
       .needs = {.moments = false, .weight_grams = true},
+      .obeys = {.rank = true},
       .solve = solve};
   return method;
 }

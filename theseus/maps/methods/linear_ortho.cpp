@@ -19,6 +19,7 @@ const Method& linear_ortho() {
   static const Method method = {
       .summary = "the isometry nearest to the linear map",
       .needs = {.source_gram = true},
+      .obeys = {.rank = true},
       .solve = solve};
   return method;
 }

@@ -19,6 +19,7 @@ const Method& pinv_ortho() {
   static const Method method = {
       .summary = "the isometry nearest to the map of pinv",
       .needs = {.target_gram = true},
+      .obeys = {.rank = true},
       .solve = solve};
   return method;
 }

@@ -21,7 +21,10 @@ Map solve(const Problem& problem, const Options& options) {
 
 const Method& pinv_tikhonov() {
   static const Method method = {
-      .summary = "pinv with a ridge", .needs = {.target_gram = true}, .solve = solve};
+      .summary = "pinv with a ridge",
+      .needs = {.target_gram = true},
+      .obeys = {.ridge = true},
+      .solve = solve};
   return method;
 }
 

@@ -16,7 +16,7 @@ Map solve(const Problem& problem, const Options& options) {
 const Method& procrustes() {
   static const Method method = {
       .summary = "the isometry that best aligns paired activations",
-      .whitens = true,
+      .obeys = {.rank = true, .whiten = true},
       .solve = solve};
   return method;
 }

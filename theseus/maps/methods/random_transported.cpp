@@ -15,8 +15,8 @@ Map solve(const Problem& problem, const Options& options) {
 const Method& random_transported() {
   static const Method method = {
       .summary = "noise with the norms of the update, carried by procrustes",
-      .whitens = true,
       .carries = Carries::kRandomUpdate,
+      .obeys = {.rank = true, .whiten = true},
       .solve = solve};
   return method;
 }

@@ -1,0 +1,93 @@
+"""theseus align: maps made once, for any number of updates."""
+import json
+import shutil
+
+import support
+from pair import KEY, PairTest, files_of
+from support import change_weights
+
+
+class Align(PairTest):
+    def aligned(self, *more, **changed):
+        return self.carry(*more, command="align", out="maps", **changed)
+
+    def from_maps(self, **changed):
+        return self.words(**{"calibration": None, "source": None, "alignment": self.here / "maps",
+                             **changed})
+
+    def test_same_updates(self):
+        """What alignment and transport give together is what transport gives alone."""
+        maps = self.aligned("--center")
+        about = json.loads((maps / "alignment.json").read_text())
+        self.assertEqual(about["source"]["path"], str(self.models / "base"))
+        part = self.write("part.safetensors", {KEY: self.tuned()[KEY]})
+        for number, (tuned, write) in enumerate([(self.models / "tuned", "update"),
+                                                 (part, "update"), (part, "model")]):
+            with self.subTest(number=number):
+                given = dict(tuned=tuned, write=write)
+                self.theseus(*self.from_maps(out=f"a{number}", **given), "--quiet")
+                direct = self.carry("--center", out=f"d{number}", **given)
+                name = f"{write}.safetensors"
+                self.assertTrue((direct / name).read_bytes() ==
+                                (self.here / f"a{number}" / name).read_bytes())
+        record = self.record(self.here / "a0")
+        self.assertEqual(record["alignment"], str(maps))
+        self.assertEqual(record["calibration"]["sequences"], 16)
+        text = self.theseus(*self.words("plan", calibration=None, source=None, alignment=maps))
+        self.assertIn("parameters   24 carried, 48 kept", text.stdout)
+
+    def test_output(self):
+        done = self.theseus(*self.words("align", "maps"))
+        self.assertIn("maps         50, orthogonal to", done.stdout)
+        names = set(files_of(self.here / "maps"))
+        self.assertLess({"alignment.json", "recipe.yaml", "maps-1.safetensors",
+                         "moments-1.safetensors"}, names)
+        before = files_of(self.here / "maps")
+        again = self.theseus(*self.words("align", "maps"), "--json", "--fresh")
+        self.assertEqual(json.loads(again.stdout)["method"], "procrustes")
+        self.assertTrue(before == files_of(self.here / "maps"))
+
+    def test_other_bases(self):
+        """Bases are known by what is in them, not by where they are."""
+        self.aligned()
+        moved = self.here / "moved"
+        shutil.copytree(self.models / "wide", moved)
+        self.theseus(*self.from_maps(target=moved), "--quiet")
+        change_weights(moved, lambda tensors: tensors.update(
+            {"norm.bias": tensors["norm.bias"].changed(0, 2.0)}))
+        self.refused(*self.from_maps(target=moved, out="other"), says=[
+            "was made for another target", self.models / "wide", "xxh3:"])
+        self.refused(*self.from_maps(source=self.models / "tuned", tuned=self.models / "base",
+                                     out="other"), says="was made for another source")
+        about = self.here / "maps" / "alignment.json"
+        about.write_text(about.read_text().replace(str(self.models / "base"), "/gone"))
+        self.refused(*self.from_maps(out="other"), says=["/gone", "give --source if it has moved"])
+
+    def test_refused(self):
+        self.refused(*self.from_maps(), says=["there is no alignment.json", "theseus align"])
+        self.refused(*self.from_maps(calibration=self.models / "images.safetensors"), says=[
+            "--calibration belongs to the making of the maps", "--alignment"])
+        self.refused(*self.words("align", source=None), says="--source is required")
+        maps = self.here / "maps"
+        maps.mkdir()
+        (maps / "alignment.json").write_text('{"format": 99}')
+        self.refused(*self.from_maps(), says=["format 99", "reads format 1"])
+        (maps / "alignment.json").write_text('{"format": 1, "depth": []}')
+        self.refused(*self.from_maps(), says="alignment.json is damaged")
+
+    def test_damaged(self):
+        maps = self.aligned()
+        other = self.here / "kept"
+        (maps / "maps-2.safetensors").rename(other)
+        self.refused(*self.from_maps(), says=["maps-2.safetensors", "No such file"])
+        shutil.copy(maps / "maps-5.safetensors", maps / "maps-2.safetensors")
+        self.refused(*self.from_maps(), says=["maps-2.safetensors is damaged", "expected visual.1.",
+                                              "make the alignment anew"])
+        about = json.loads((maps / "alignment.json").read_text())
+        del about["towers"]
+        (maps / "alignment.json").write_text(json.dumps(about))
+        self.refused(*self.from_maps(), says=["alignment.json is damaged", "towers"])
+
+
+if __name__ == "__main__":
+    support.main()

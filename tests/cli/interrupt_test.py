@@ -1,0 +1,186 @@
+"""Jobs that are killed, interrupted or doubled: the same command gives the same bytes. And what they
+print while they run."""
+import json
+import os
+import pty
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import support
+from pair import PairTest, images
+from support import BINARY, read_safetensors, tensor, write_safetensors
+
+SLOW = ["--batch-size", "1", "--save-every", "0"]  # saves as often as it may
+
+
+class SlowJob(PairTest):
+    COUNT = 120
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        few = images(4).values()  # repeated, as drawing many would take long
+        write_safetensors(cls.models / "images.safetensors", {
+            "pixel_values": tensor("F32", [cls.COUNT, 3, 28, 28], few * (cls.COUNT // 4))})
+
+    def start(self, *more, **options):
+        process = subprocess.Popen(
+            [BINARY, *self.words(), *SLOW, *more], stdout=subprocess.PIPE,
+            stderr=options.pop("stderr", subprocess.PIPE), cwd=self.here, **options)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                self.addCleanup(stream.close)
+        return process
+
+    def wait_for_save(self, process):
+        """Until it has saved its work, or ended."""
+        walk = self.here / "out.partial" / "walk.safetensors"
+
+        def saved():
+            try:
+                return walk.stat().st_mtime_ns
+            except FileNotFoundError:
+                return None
+        before = saved()
+        while saved() in (before, None) and process.poll() is None:
+            time.sleep(0.001)
+        return walk
+
+
+class Interrupted(SlowJob):
+    def uninterrupted(self, *more):
+        whole = self.models / " ".join(["whole", *more])
+        if not whole.exists():
+            shutil.move(self.carry(*SLOW, *more), whole)
+        return whole
+
+    def end(self, *more):
+        """The same command again, to its end."""
+        return self.carry(*SLOW, *more)
+
+    def kill_often(self, times, *more):
+        """Kills the command at random moments, each time going on from what the last one left."""
+        whole = self.uninterrupted(*more)
+        generator = random.Random()
+        killed, positions = 0, set()
+        while killed < times:
+            process = self.start("--quiet", *more)
+            if killed % 3 < 2:  # while it works; else while it starts
+                self.wait_for_save(process)
+            time.sleep(0.4 * generator.random())
+            process.kill()
+            killed += process.wait() == -signal.SIGKILL
+            if (self.here / "out").exists():  # it came to its end first
+                self.assert_same_files(self.here / "out", whole)
+                shutil.rmtree(self.here / "out")
+                shutil.rmtree(self.here / "out.partial", ignore_errors=True)
+            walk = self.here / "out.partial" / "walk.safetensors"
+            if walk.exists():
+                positions.add(tuple(read_safetensors(walk)["position"].values()))
+        self.assertGreater(len(positions), 1)  # they were killed in the middle of something
+        self.assert_same_files(self.end(*more), whole)
+
+    def test_killed_ten_times(self):
+        self.kill_often(10)
+
+    def test_killed_with_states_in_files(self):
+        """Killed in the middle of a group, and again when that group's files are gone: whatever was
+        saved must do without them."""
+        plan = self.theseus(*self.words("plan", batch_size=1, batches=30), "--json").stdout
+        schedule = json.loads(plan)["schedule"]
+        memory = schedule["peak_memory_bytes"] - schedule["hidden_state_bytes"] // 2
+        more = ["--batches", "30", "--memory", str(memory)]
+        whole = self.uninterrupted(*more)
+        self.assertEqual(self.record(whole)["schedule"]["hidden_states"], "in files")
+        partial = self.here / "out.partial"
+
+        def run_until(happened):
+            process = self.start("--quiet", *more)
+            while not happened() and process.poll() is None:
+                time.sleep(0.001)
+            process.kill()
+            self.assertEqual(process.wait(), -signal.SIGKILL)
+
+        def in_a_group():
+            walk = partial / "walk.safetensors"
+            group, batch = (read_safetensors(walk)["position"].values() if walk.exists() else (0, 0))
+            return group > 0 and batch > 0
+        run_until(in_a_group)
+        first, _ = read_safetensors(partial / "walk.safetensors")["position"].values()
+        self.assertTrue(list(partial.glob(f"states-{first}-*")))
+        SLOW[-1] = "1000"  # no save but those that must be
+        self.addCleanup(SLOW.__setitem__, -1, "0")
+        run_until(lambda: not list(partial.glob(f"states-{first}-*")))
+        self.assert_same_files(self.end(*more), whole)
+
+    def test_control_c(self):
+        """A second process is refused, the first is interrupted, the same command ends it."""
+        whole = self.uninterrupted()
+        process = self.start()
+        partial = self.here / "out.partial"
+        self.wait_for_save(process)
+        process.send_signal(signal.SIGSTOP)  # so that it is still there when the second one looks
+        self.refused(*self.words(), *SLOW, says="another process is working on")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(), 130)
+        self.assertEqual(process.stdout.read(), b"")
+        self.assertFalse((self.here / "out").exists())
+        self.assertEqual(list(partial.rglob("*.tmp")), [])
+        self.assert_same_files(self.end(), whole)
+
+    def test_another_command(self):
+        """Unfinished work is for the command that began it, until --fresh."""
+        process = self.start()
+        walk = self.wait_for_save(process)
+        process.kill()
+        process.wait()
+        self.refused(*self.words(), *SLOW, "--alpha", "2", says=[
+            "unfinished work of another command: alpha was not given and is now 2", "--fresh"])
+        walk.write_bytes(walk.read_bytes()[:-1])
+        done = self.theseus(*self.words(), *SLOW, exit=2)
+        self.assertIn("reading the unfinished work", done.stderr)
+        self.assertIn("--fresh starts over", done.stderr)
+        os.utime(self.models / "images.safetensors")
+        self.refused(*self.words(), *SLOW, says=["images.safetensors has changed", "--fresh"])
+        self.end("--fresh")
+        self.refused(*self.words(), *SLOW, says=["exists", "--fresh replaces an earlier output"])
+
+
+class Progress(SlowJob):
+    COUNT = 600
+
+    def test_bar_on_a_terminal(self):
+        ours, theirs = pty.openpty()
+        process = self.start(stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(ours)
+        self.assertEqual(process.wait(), 0)
+        bar = rb"\[#*-*\] +\d+ % walking stage \d of 6, [\d.e+]+ steps/s, \d+ s left"
+        self.assertRegex(shown, bar)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), "the bar goes when the work is done")
+
+    def test_lines_elsewhere(self):
+        done = self.theseus(*self.words(), *SLOW)
+        self.assertRegex(done.stderr, r"^ *\d+ % walking stage \d of 6(, .* s left)?\n")
+        self.assertNotIn("\r", done.stderr)
+        self.assertIsNone(re.search(r"\[#", done.stdout))
+
+
+if __name__ == "__main__":
+    support.main()

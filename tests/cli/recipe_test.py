@@ -1,0 +1,69 @@
+"""theseus run: a command with its options in a file."""
+import support
+from pair import PairTest
+
+
+class Recipe(PairTest):
+    def write_recipe(self, text="", **changed):
+        words = self.words(**changed)[1:]
+        pairs = zip(words[::2], words[1::2])
+        path = self.here / "recipe.yaml"
+        path.write_text("command: transport\n" + "".join(
+            f"{name[2:]}: {value}\n" for name, value in pairs) + text)
+        return path
+
+    def test_same_as_the_command(self):
+        """The file, the command line, and the copy of the recipe in the output agree."""
+        typed = self.carry("--alpha", "0.5", "--center", "--method=procrustes")
+        recipe = self.write_recipe("alpha: 0.5  # half\ncenter: yes\nmethod: 'procrustes'\n"
+                                   "json: false\nquiet: true\nwrite: model\n", out="filed")
+        done = self.theseus("run", recipe)
+        self.assertEqual(done.stdout + done.stderr, "")
+        self.assertEqual((typed / "model.safetensors").read_bytes(),
+                         (self.here / "filed" / "model.safetensors").read_bytes())
+        copy = self.here / "filed" / "recipe.yaml"
+        self.assertNotIn("json", copy.read_text())
+        self.refused("run", copy, says="--out is required")
+        done = self.theseus("run", copy, "--out", self.here / "again", "--json")
+        self.assertEqual(done.stdout[0], "{")
+        self.assert_same_files(self.here / "filed", self.here / "again")
+
+    def test_command_line_takes_precedence(self):
+        recipe = self.write_recipe("alpha: nan\ncenter: true\n")
+        self.theseus("run", recipe, "--alpha=2", "--center=false", "--quiet")
+        options = self.record(self.here / "out")["options"]
+        self.assertEqual(options["alpha"], "2")
+        self.assertNotIn("center", options)
+
+    def test_bad_recipes(self):
+        for text, says in [
+                ("source: [1\n", "this is not YAML"),
+                ("- a\n- b\n", "expected 'option: value' lines"),
+                ("", "expected 'option: value' lines"),
+                ("source: base\n", ["which command it is for", "'command: transport'"]),
+                ("command: sail\n", ["unknown command 'sail'", "transport"]),
+                ("command: run\n", "a recipe cannot run a recipe"),
+                ("command: transport\n", "--target is required"),
+                ("command: plan\nspeed: 3\n", ["line 2: plan has no option 'speed'", "--help"]),
+                ("command: plan\nhelp: true\n", "line 2: plan has no option 'help'"),
+                ("command: plan\nalpha: [1, 2]\n", "line 2: alpha must have one value"),
+                ("command: plan\nalpha:\n", "line 2: alpha must have one value"),
+                ("command: plan\nalpha: 1\nalpha: 2\n", "line 3: alpha is given twice")]:
+            with self.subTest(text=text):
+                path = self.here / "bad.yaml"
+                path.write_text(text)
+                self.refused("run", path, says=[path, *([says] if isinstance(says, str) else says)])
+        self.refused("run", self.here / "none.yaml", says=["none.yaml", "No such file"])
+        self.refused("run", self.here, says="is a directory")
+
+    def test_bad_values(self):
+        for text, says in [("alpha: .nan\n", "'.nan' is not a number"),
+                           ("alpha: nan\n", "nan is not a finite number"),
+                           ("write: true\n", "--write: 'true' is none of: model update adapter")]:
+            with self.subTest(text=text):
+                recipe = self.write_recipe(text)
+                self.refused("run", recipe, says=says)
+
+
+if __name__ == "__main__":
+    support.main()

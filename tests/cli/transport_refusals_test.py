@@ -1,0 +1,186 @@
+"""theseus transport with what does not belong together: exit 2, what was found, what was expected, what
+to try, and no trace. Everything is refused before the work begins."""
+import json
+import math
+import os
+import shutil
+
+import support
+from pair import KEY, PairTest, ids, images
+from support import CASES, change_json, read_safetensors, tensor, write_safetensors
+
+
+class Options(PairTest):
+    def test_words(self):
+        for option, word, says in [
+                ("method", "magic", ["unknown method 'magic'", "procrustes"]),
+                ("match", "magic", ["unknown matcher 'magic'", "grid"]),
+                ("norms", "magic", "'magic' is none of: diagonal rotate skip"),
+                ("rank", "magic", "'magic' is none of: complete arbitrary truncate"),
+                ("depth", "magic", "'magic' is none of: interpolate match"),
+                ("write", "magic", "'magic' is none of: model update adapter"),
+                ("device", "magic", ["unknown device 'magic'", "cpu cuda"]),
+                ("memory", "lots", ["'lots' is not a size", "8GB"]),
+                ("alpha", "nan", "--alpha: nan is not a finite number"),
+                ("alpha", "x", "--alpha: 'x' is not a number"),
+                ("whiten", "0.7", "--whiten: Value 0.7 not in range 0"),
+                ("whiten", "nan", "--whiten: expected a number from 0 to 0.5"),
+                ("batches", "0", "--batches: Value 0 not in range 1"),
+                ("batch-size", "-3", "--batch-size: Value -3 not in range 1"),
+                ("threads", "0", "--threads: Value 0 not in range 1"),
+                ("save-every", "-1", "--save-every"),
+                ("seed", "-1", "--seed: '-1' is not a whole number")]:
+            with self.subTest(option=option, word=word):
+                changed = {"threads": None} if option == "threads" else {}
+                self.refused(*self.words(**changed), f"--{option}={word}", says=says)
+
+    def test_required(self):
+        self.refused(*self.words(source=None), says=["--source is required", "--alignment"])
+        self.refused(*self.words(calibration=None), says=["--calibration is required", "procrustes"])
+        for option in ("tuned", "target"):
+            self.refused(*self.words(**{option: None}), says=f"--{option} is required")
+
+    def test_without_effect(self):
+        """An option that the method ignores, and methods that cannot do it."""
+        self.refused(*self.words(method="pinv", whiten="0.2"), says=[
+            "--whiten has no effect with method pinv", "procrustes"])
+        self.refused(*self.words(ridge="0.2"), says=["--ridge has no effect", "pinv-tikhonov"])
+        self.refused(*self.words(method="permutation"), says=[
+            "needs equal widths", "48", "96", "procrustes"])
+        self.refused(*self.words(match="tokens", write="adapter"), says=[
+            "--write adapter needs an adapter as --tuned", "--write model or update"])
+
+    def test_resources(self):
+        self.refused(*self.words(memory="1MB"), says=[
+            "needs", "--memory allows 1 MB", "--batch-size"])
+        self.refused(*self.words(batches=100), says=[
+            "100 batches of 32 were asked for", "16 sequences"])
+        if "no CUDA device" in self.theseus("doctor").stdout:
+            self.refused(*self.words(device="cuda"), says=["no CUDA device", "use cpu"])
+
+
+class Out(PairTest):
+    def test_names(self):
+        (self.here / "there").mkdir()
+        (self.here / "file").write_text("x")
+        for name in ("there", "file"):
+            self.refused(*self.words(out=name), says=["exists", "choose another name"])
+        self.refused(*self.words(out="there"), "--fresh",
+                     says="--fresh replaces only what theseus wrote")
+        self.refused(*self.words(out="no/such"), says="there is no directory")
+        words = self.words()
+        for name in ("", "-"):
+            words[words.index("--out") + 1] = name
+            self.refused(*words, says=f"--out: '{name}' does not name a directory")
+
+    def test_read_only(self):
+        options = self.as_nobody()
+        self.models.chmod(0o755)
+        locked = self.here / "locked"
+        locked.mkdir()
+        locked.chmod(0o555)
+        self.refused(*self.words(out="locked/out"), says=["cannot make", "Permission denied"],
+                     **options)
+
+    def test_no_space(self):
+        """A target whose head alone is larger than the disk; the file has a hole."""
+        huge = self.here / "huge"
+        shutil.copytree(self.models / "wide", huge)
+        classes = 2 * (shutil.disk_usage(self.here).free // (96 * 4) + 1)
+        change_json(huge / "config.json", {"num_classes": classes,
+                                           "model_args.num_classes": classes})
+        weights = read_safetensors(huge / "model.safetensors")
+        heads = {"head.weight": [classes, 96], "head.bias": [classes]}
+        header, offset = {}, 0
+        kept = {name: one for name, one in weights.items() if name not in heads}
+        for name, one in kept.items():
+            header[name] = {"dtype": one.dtype, "shape": one.shape,
+                            "data_offsets": [offset, offset + len(one.data)]}
+            offset += len(one.data)
+        body = b"".join(one.data for one in kept.values())
+        for name, shape in heads.items():
+            end = offset + 4 * math.prod(shape)
+            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, end]}
+            offset = end
+        support.raw_safetensors(huge / "model.safetensors", header, body)
+        start = (huge / "model.safetensors").stat().st_size - len(body)
+        os.truncate(huge / "model.safetensors", start + offset)
+        self.refused(*self.words(target=huge, memory="4000TB"),
+                     says=["the output needs", "TB" if offset > 1e12 else "GB", "left"])
+
+
+class Models(PairTest):
+    def test_paths(self):
+        for side in ("source", "target"):
+            self.refused(*self.words(**{side: "nowhere"}), says=[
+                "nowhere", "No such file", f"opening the {side}"])
+        self.refused(*self.words(tuned="nowhere"), says=["reading the tuned model nowhere"])
+        self.refused(*self.words(calibration="nowhere"), says=["reading the calibration nowhere"])
+
+    def test_families(self):
+        self.refused(*self.words(source=CASES / "vit_bare"), says=[
+            "the source is a vit model and the target a timm_vit model", "one family"])
+
+    def test_tuned(self):
+        wide, tuned = self.models / "wide", self.tuned()[KEY]
+        for one, says in [
+                (self.models / "base", "changes nothing: every tensor equals the source's"),
+                (wide, ["not a tune of the source", "other shapes", "[96, 96], in the source [48, 48]"]),
+                (CASES / "adapted_vit", ["none of its tensors is the source's", "classifier.bias"]),
+                (CASES / "adapted_vit_adapter", ["which this model does not have"]),
+                (self.write("nan.safetensors", {KEY: tuned.changed(3, float("nan"))}),
+                 [KEY, "holds NaN or infinity"]),
+                (self.write("emb.safetensors", {
+                    KEY: tuned, "pos_embed": self.base()["pos_embed"].changed(0, float("inf"))}),
+                 ["pos_embed", "holds NaN or infinity"]),
+                (self.write("int.safetensors", {KEY: tensor("I64", tuned.shape, 3)}),
+                 ["must be floating point", f"{KEY} I64"])]:
+            with self.subTest(tuned=one):
+                self.refused(*self.words(tuned=one), says=says)
+
+    def test_vocabularies(self):
+        """Tokens pair only where an id means the same in both models."""
+        text = self.write("text.safetensors", {"input_ids": ids(4, 8)})
+        other = self.model("llama3_rope", "other")
+        given = dict(source=CASES / "adapted_llama", tuned=CASES / "adapted_llama_adapter",
+                     target=other, calibration=text)
+        tokenizers = [{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}}},
+                      {"model": {"type": "BPE", "vocab": {"a": 1, "b": 0}}}]
+        source = self.model("adapted_llama", "source")
+        for place, content in zip((source, other), tokenizers):
+            (place / "tokenizer.json").write_text(json.dumps(content))
+        self.refused(*self.words(**{**given, "source": source}), says=[
+            "the tokenizers differ (tokenizer.json)", "--match mean", "source/input_ids"])
+        change_json(other / "config.json", {"vocab_size": 61})
+        weights = read_safetensors(other / "model.safetensors")
+        table = weights["model.embed_tokens.weight"]
+        weights["model.embed_tokens.weight"] = tensor("F32", [61, 64], [*table.values(), *[0.0] * 64])
+        write_safetensors(other / "model.safetensors", weights)
+        self.refused(*self.words(**given), says=[
+            "the vocabularies differ (60 in the source, 61 in the target)", "--match mean"])
+
+
+class Calibration(PairTest):
+    def test_contents(self):
+        good = images(2)
+        late = images(40).changed(-1, float("nan"))
+        for tensors, says in [
+                ({}, "it holds no input for the source model, which takes: pixel_values"),
+                ({"labels": tensor("I64", [4], 1)}, ["labels, which are not used", "pixel_values"]),
+                ({"pixel_values": images(0)}, ["has no sequences", "[0, 3, 28, 28]"]),
+                ({"pixel_values": images(2).changed(5, float("nan"))}, "holds NaN or infinity"),
+                ({"pixel_values": late}, ["holds NaN or infinity", "batch 2 of 2"]),
+                ({"pixel_values": images(2, 32)}, ["[n, 3, 28, 28], found Float [2, 3, 32, 32]",
+                                                   "source/NAME"]),
+                ({"pixel_values": tensor("F32", [2, 1, 28, 28], 0.5)}, "found Float [2, 1, 28, 28]"),
+                ({"input_ids": ids(2, 4)}, ["input_ids is not an input", "pixel_values"]),
+                ({"source/pixel_values": good}, "it holds no input for the target model"),
+                ({"source/pixel_values": good, "target/pixel_values": images(3)},
+                 "2 sequences for the source and 3 for the target")]:
+            with self.subTest(says=says):
+                self.refused(*self.words(calibration=self.write("bad.safetensors", tensors)),
+                             says=says)
+
+
+if __name__ == "__main__":
+    support.main()

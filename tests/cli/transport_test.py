@@ -1,0 +1,200 @@
+"""theseus transport: what it writes, and that all of it can be read again."""
+import json
+import shutil
+import zipfile
+
+import support
+from pair import KEY, PairTest, files_of, ids
+from support import CASES, read_safetensors
+
+
+class Output(PairTest):
+    def test_model(self):
+        done = self.theseus(*self.words())
+        for text in ("24 carried, 48 kept", "update       norm", "rounding", "orthogonal to",
+                     "note: visual.*.mlp_up: the statistics determine 48 of 192",
+                     f"written to {self.here / 'out'}"):
+            self.assertIn(text, done.stdout)
+        out = self.here / "out"
+        self.assertEqual(set(files_of(out)), {"README.md", "config.json", "model.safetensors",
+                                              "recipe.yaml", "theseus.json"})
+        record = self.record(out)
+        self.assertEqual(record["totals"], {"carried": 24, "kept": 48})
+        self.assertEqual(record["threads"], 1)
+        self.assertEqual(len(record["parameters"]), 72)
+        self.assertTrue(record["notes"])
+        for row in record["parameters"]:
+            self.assertTrue(row["reason"])
+            if row["action"] == "carried":
+                self.assertIn("rounding_loss", row)
+                self.assertAlmostEqual(row["norm_error"], 0, delta=1e-4 * row["source_norm"])
+        self.assertIn("base_model: \"wide\"", (out / "README.md").read_text())
+        self.theseus("inspect", out)
+        inputs = self.models / "images.safetensors"
+        before = self.forward(self.models / "wide", inputs)["logits"]
+        after = self.forward(out, inputs)["logits"]
+        self.assertGreater(support.largest_difference(before, after), 1e-3)
+
+    def test_json_is_one_document(self):
+        done = self.theseus(*self.words(), "--json")
+        self.assertEqual(json.loads(done.stdout), self.record(self.here / "out"))
+        again = self.theseus(*self.words(), "--json", "--quiet", "--fresh")
+        self.assertEqual(again.stdout, done.stdout)
+        self.assertEqual(again.stderr, "")
+
+    def test_update_and_alpha(self):
+        once = read_safetensors(self.carry("--write", "update", out="u") / "update.safetensors")
+        self.assertEqual(len(once), 16)  # q, k, v are one tensor
+        twice = self.carry("--write", "model", "--alpha", "2", out="m") / "model.safetensors"
+        wide = read_safetensors(self.models / "wide" / "model.safetensors")
+        moved = read_safetensors(twice)
+        expected = [a + 2 * b for a, b in zip(wide[KEY].values(), once[KEY].values())]
+        worst = max(abs(a - b) for a, b in zip(expected, moved[KEY].values()))
+        self.assertLess(worst, 1e-6)
+        self.assertEqual(moved["head.weight"], wide["head.weight"])
+
+    def test_paths(self):
+        """Spaces, other alphabets, a slash at the end, relative ones, a file for a directory."""
+        place = self.here / "two words" / "ναῦς"
+        place.mkdir(parents=True)
+        for name in ("base", "tuned", "wide"):
+            shutil.copytree(self.models / name, place / name)
+        shutil.copy(self.models / "images.safetensors", place)
+        self.theseus("transport", "--source", "base/", "--tuned", "./tuned", "--target",
+                     "wide/model.safetensors", "--calibration", "images.safetensors", "--out",
+                     "base/new/", "--threads", "1", "--quiet", cwd=place)
+        self.theseus("inspect", place / "base" / "new")
+        self.theseus("inspect", place / "base")
+        self.theseus("run", "base/new/recipe.yaml", "--out", "../again", "--quiet", cwd=place)
+        self.assert_same_files(place / "base" / "new", place.parent / "again")
+
+    def test_side_files(self):
+        wide = self.here / "wide"
+        shutil.copytree(self.models / "wide", wide)
+        (wide / "LICENSE").write_text("free\n")
+        (wide / "gone.json").symlink_to("nowhere")
+        out = self.carry(target=wide)
+        self.assertEqual((out / "LICENSE").read_text(), "free\n")
+        self.assertIn("not copied: gone.json: the link leads nowhere", self.record(out)["notes"])
+
+
+class Tuned(PairTest):
+    def carried(self, tuned, **options):
+        out = self.carry("--write", "update", tuned=tuned, **options)
+        return read_safetensors(out / "update.safetensors"), self.record(out)
+
+    def test_state_dicts(self):
+        """Keys that it lacks are unchanged; wrappers' prefixes are known; what is unknown is told."""
+        tuned = self.tuned()
+        part = self.write("part.safetensors", {KEY: tuned[KEY]})
+        expected, record = self.carried(part, out="a")
+        self.assertEqual(list(expected), [KEY])
+        self.assertIn("the tuned model lacks 55 of the source's tensors: unchanged",
+                      record["notes"])
+        other = self.write("other.safetensors", {
+            "module." + KEY: tuned[KEY], "extra": tuned[KEY],
+            "pos_embed": tuned["pos_embed"].changed(0, 3.0)})
+        got, record = self.carried(other, out="b")
+        self.assertEqual(got[KEY], expected[KEY])
+        self.assertEqual(set(got["pos_embed"].values()), {0.0})
+        notes = " ".join(record["notes"])
+        self.assertIn("the source has no such tensors (1): extra", notes)
+        self.assertIn("left behind: pos_embed: an embedding", notes)
+        self.assertEqual([row["parameter"] for row in record["update"]["left_behind"]],
+                         ["pos_embed"])
+
+    def test_torch_file(self):
+        """A .pt with one tensor of the right name and shape."""
+        tuned = self.tuned()[KEY]
+        state = write_torch(self.here / "state.pt", KEY, tuned)
+        expected, _ = self.carried(self.write("part.safetensors", {KEY: tuned}), out="a")
+        got, record = self.carried(state, out="b")
+        self.assertEqual(got[KEY], expected[KEY])
+        self.assertEqual(record["tuned"]["kind"], "dense")
+
+    def test_head_with_heads(self):
+        head = self.write("head.safetensors",
+                          {"head.weight": self.tuned()["head.weight"].changed(0, 3.0)})
+        self.refused(*self.words(tuned=head), says=["nothing of this update can be carried",
+                                                    "theseus plan"])
+        out = self.carry("--write", "update", "--heads", tuned=head, out="h")
+        self.assertEqual(list(read_safetensors(out / "update.safetensors")), ["head.weight"])
+
+
+class Text(PairTest):
+    def setUp(self):
+        super().setUp()
+        self.text = self.write("text.safetensors", {"input_ids": ids(24, 16)})
+
+    def words(self, command="transport", out="out", **changed):
+        return super().words(command, out, **{
+            "source": CASES / "adapted_llama", "tuned": CASES / "adapted_llama_adapter",
+            "target": CASES / "llama3_rope", "calibration": self.text, **changed})
+
+    def test_adapter(self):
+        out = self.carry()
+        self.assertEqual(set(files_of(out)), {"README.md", "adapter_config.json", "theseus.json",
+                                              "adapter_model.safetensors", "recipe.yaml"})
+        config = json.loads((out / "adapter_config.json").read_text())
+        self.assertEqual(config["peft_type"], "LORA")
+        self.assertEqual(config["base_model_name_or_path"], str(CASES / "llama3_rope"))
+        notes = self.record(out)["notes"]
+        self.assertTrue([note for note in notes if note.startswith("left behind: lm_head.weight")])
+        self.forward(CASES / "llama3_rope", {"input_ids": ids(1, 5)}, "--adapter", out)
+
+    def test_tied_model_stays_tied(self):
+        out = self.carry("--write", "model")
+        self.assertNotIn("lm_head.weight", read_safetensors(out / "model.safetensors"))
+        self.assertTrue(json.loads((out / "config.json").read_text())["tie_word_embeddings"])
+        both = self.forward(out, {"input_ids": ids(1, 5)})["logits"]
+        adapted = self.forward(CASES / "llama3_rope", {"input_ids": ids(1, 5)}, "--adapter",
+                               self.carry(out="adapter"))["logits"]
+        self.assertLess(support.largest_difference(both, adapted), 1e-4)
+
+    def test_shards_and_dtype_stay(self):
+        target = CASES / "llama_bfloat16"
+        out = self.carry("--write", "model", target=target)
+        for index in (out, target):
+            self.assertEqual(len(list(index.glob("model-0000*-of-00003.safetensors"))), 3)
+        one = "model-00001-of-00003.safetensors"
+        self.assertEqual({name: (t.dtype, t.shape) for name, t in
+                          read_safetensors(out / one).items()},
+                         {name: (t.dtype, t.shape) for name, t in
+                          read_safetensors(target / one).items()})
+        self.assertTrue((out / "generation_config.json").exists())
+        record = self.record(out)
+        self.assertGreater(record["rounding_loss"], 1e-4)  # told, as bfloat16 loses some of it
+        self.theseus("inspect", out)
+
+    def test_own_inputs(self):
+        """Other lengths do not pair by token, and do by their mean."""
+        own = self.write("own.safetensors", {"source/input_ids": ids(24, 16),
+                                             "target/input_ids": ids(24, 10)})
+        self.refused(*self.words(calibration=own), says=["pair one to one", "--match mean"])
+        out = self.carry("--match", "mean", calibration=own)
+        self.assertEqual(self.record(out)["match"], {"decoder": "mean"})
+
+
+def write_torch(path, name, one):
+    """A state dict as torch.save writes it, of one float16 tensor."""
+    rows, columns = one.shape
+
+    def text(word):
+        return b"X" + len(word).to_bytes(4, "little") + word.encode()
+
+    def number(value):
+        return b"J" + value.to_bytes(4, "little")
+    storage = (b"(" + text("storage") + b"ctorch\nHalfStorage\n" + text("0") + text("cpu") +
+               number(rows * columns) + b"tQ")
+    pickled = (b"\x80\x02}" + text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage +
+               number(0) + b"(" + number(rows) + number(columns) + b"t(" + number(columns) +
+               number(1) + b"t\x89ccollections\nOrderedDict\n)RtR" + b"s.")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("state/data.pkl", pickled)
+        archive.writestr("state/data/0", one.data)
+        archive.writestr("state/version", "3\n")
+    return path
+
+
+if __name__ == "__main__":
+    support.main()
