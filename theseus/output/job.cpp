@@ -196,6 +196,17 @@ void require_something(const std::vector<Disposition>& plan) {
       "'theseus plan' gives the reason for every parameter");
 }
 
+// An adapter holds factors; whole tensors that another replaced would have to be those of its model.
+void require_factors(const std::vector<Disposition>& plan, const transport::SourceUpdate& update) {
+  for (const auto& row : plan) {
+    require(
+        !row.carried || update.find_low_rank(*row.source), "the adapter replaces ",
+        row.source->name,
+        " as a whole, which an adapter for another model cannot hold; use "
+        "--write model");
+  }
+}
+
 // Carries every group as its maps come.
 void carry_all(
     const JobOptions& options,
@@ -272,13 +283,8 @@ void write_update_file(
 void write_adapter_files(
     const JobOptions& options,
     const Opened& opened,
-    const CarriedFiles& files,
     const Assembly& assembly,
     const fs::path& directory) {
-  require(
-      files.all_low_rank(),
-      "the adapter also replaces whole tensors that were carried, which an adapter for another "
-      "model cannot hold; use --write model");
   std::map<std::string, update::LowRank> modules;
   AdapterOptions about{
       .task = opened.update->adapter()->task,
@@ -300,6 +306,21 @@ ordered_json totals_of(const ordered_json& parameters) {
     ++counts[row.at("action")];
   }
   return counts;
+}
+
+void write_texts(
+    const fs::path& directory,
+    const ordered_json& record,
+    const std::string& recipe,
+    const std::string& library) {
+  write_text(directory / kRecordFile, dumped(record));
+  write_text(directory / kRecipeFile, recipe);
+  auto card = record;
+  for (const char* key : {"parameters", "spaces", "schedule", "depth"}) {
+    card.erase(key);
+  }
+  card["update"].erase("left_behind");
+  write_model_card(directory, card, library);
 }
 
 // What a reader should know before the work begins.
@@ -355,6 +376,9 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = plan_of(options, opened, maps);
   require_something(plan);
+  if (write == "adapter") {
+    require_factors(plan, *opened.update);
+  }
   std::optional<transport::Schedule> schedule;
   if (maps.aligner) {
     schedule = maps.aligner->schedule(transport::spaces_of(plan));
@@ -385,7 +409,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   } else if (write == "update") {
     write_update_file(opened, plan, assembly, work.staged(), writing);
   } else {
-    write_adapter_files(options, opened, files, assembly, work.staged());
+    write_adapter_files(options, opened, assembly, work.staged());
   }
 
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
@@ -421,15 +445,8 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   if (schedule) {
     record["schedule"] = describe_schedule(*schedule);
   }
-  write_text(work.staged() / kRecordFile, dumped(record));
-  write_text(work.staged() / kRecipeFile, options.recipe);
-  auto card = record;
-  for (const char* key : {"parameters", "spaces", "schedule", "depth"}) {
-    card.erase(key);
-  }
-  card["update"].erase("left_behind");
-  write_model_card(
-      work.staged(), card,
+  write_texts(
+      work.staged(), record, options.recipe,
       write == "adapter" ? "peft" : library_of(opened.target.location().family));
   work.finish();
   return record;

@@ -110,21 +110,26 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
       update.notes_.push_back(
           c10::str("the tuned model lacks ", missing, " of the source's tensors: unchanged"));
     }
-    for (const auto& [name, stored] : update.stored_) {
-      const auto& parameters = source.architecture().parameters;
-      const auto parameter = std::find_if(
-          parameters.begin(), parameters.end(), [&](const auto& p) { return p.tensor == name; });
-      const auto& now = update.tuned_->info(stored).dtype;
-      const auto& was = source.checkpoint().info(parameter->stored).dtype;
-      if (now != was) {
-        update.notes_.push_back(c10::str(
-            "the tuned model is stored as ", now, " and the source as ", was,
-            ": their difference holds that rounding, too"));
-        break;
-      }
-    }
+    update.note_dtypes(source);
     return update;
   });
+}
+
+void SourceUpdate::note_dtypes(const model::Model& source) {
+  for (const auto& parameter : source.architecture().parameters) {
+    const auto stored = stored_.find(parameter.tensor);
+    if (stored == stored_.end()) {
+      continue;
+    }
+    const auto& now = tuned_->info(stored->second).dtype;
+    const auto& was = source.checkpoint().info(parameter.stored).dtype;
+    if (now != was) {
+      notes_.push_back(c10::str(
+          "the tuned model is stored as ", now, " and the source as ", was,
+          ": their difference holds that rounding, too"));
+      return;
+    }
+  }
 }
 
 std::string SourceUpdate::fingerprint() const {

@@ -38,6 +38,7 @@ class SourceUpdate {
 
  private:
   at::Tensor base_of(const model::Parameter& parameter) const;
+  void note_dtypes(const model::Model& source);
 
   std::filesystem::path path_;
   std::shared_ptr<const checkpoint::Checkpoint> base_, tuned_;
