@@ -138,6 +138,14 @@ class Models(PairTest):
             with self.subTest(tuned=one):
                 self.refused(*self.words(tuned=one), says=says)
 
+    def test_adapter_with_a_head(self):
+        """A head that came whole has no place in another model's adapter: known before the work."""
+        text = self.write("text.safetensors", {"input_ids": ids(8, 8)})
+        bert = CASES / "adapted_bert"
+        given = dict(source=bert, target=bert, tuned=CASES / "adapted_bert_adapter", calibration=text)
+        self.refused(*self.words(**given), "--heads", says=[
+            "replaces classifier.", "as a whole", "--write model"])
+
     def test_vocabularies(self):
         """Tokens pair only where an id means the same in both models."""
         text = self.write("text.safetensors", {"input_ids": ids(4, 8)})

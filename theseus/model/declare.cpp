@@ -92,6 +92,7 @@ void Declaration::space(const Side& side) {
     known.width = side.width;
     known.heads = std::max(known.heads, side.heads);
     known.rigid_heads = known.rigid_heads || side.rigid_heads;
+    known.layer_normed = known.layer_normed || side.layer_normed;
   }
 }
 
@@ -172,7 +173,7 @@ void Declaration::projection(
   parameters.back().role = Role::kWeight;
   space(out);
   space(in);
-  space({pooled, in.width});
+  space({.space = pooled, .width = in.width, .layer_normed = true});
   linears.push_back(
       {.module = name,
        .weight = name,
@@ -196,7 +197,9 @@ void Declaration::norm(const std::string& module, const Side& out, bool bias) {
     parameters.back().role = Role::kShift;
   }
   const Side in{out.space + "_raw", out.width};
-  space(out);
+  auto written = out;
+  written.layer_normed = bias;  // RMS norms have none
+  space(written);
   space(in);
   norms.push_back({.module = module, .in = in.space, .out = out.space, .block = block_});
 }

@@ -73,6 +73,11 @@ void Weights::replace(const std::string& tensor, const at::Tensor& value) {
   slot.value = at::Tensor();
 }
 
+bool Weights::is_replaced(const std::string& tensor) const {
+  const auto found = slots_.find(tensor);
+  return found != slots_.end() && found->second.replacement.defined();
+}
+
 void Weights::restore(const std::string& tensor) {
   Slot& slot = slots_.at(tensor);
   slot.replacement = slot.value = at::Tensor();

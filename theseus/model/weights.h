@@ -41,6 +41,7 @@ class Weights {
   void set_low_rank(const std::string& module, const update::LowRank& delta);
   // Another value for a tensor, or a tensor that the checkpoint does not have.
   void replace(const std::string& tensor, const at::Tensor& value);
+  bool is_replaced(const std::string& tensor) const;
   // Undoes replace() for a tensor of the checkpoint.
   void restore(const std::string& tensor);
   void detach_adapter();

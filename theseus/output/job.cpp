@@ -127,6 +127,7 @@ Maps find_maps(
     require_same_bases(opened);
     const auto& about = opened.alignment->about();
     maps.route = opened.alignment->route();
+    transport::require_fits(maps.route, opened.source.architecture(), opened.target.architecture());
     maps.towers = about.at("towers").get<std::set<std::string>>();
     maps.method = &maps::method(about.at("method").get<std::string>());
   } else {
@@ -159,6 +160,17 @@ void require_something(const std::vector<Disposition>& plan) {
       any,
       "nothing of this update can be carried: what it changes is left alone by default; "
       "'theseus plan' gives the reason for every parameter");
+}
+
+// An adapter holds factors; whole tensors that another replaced would have to be those of its model.
+void require_factors(const std::vector<Disposition>& plan, const transport::SourceUpdate& update) {
+  for (const auto& row : plan) {
+    require(
+        !row.carried || update.find_low_rank(*row.source), "the adapter replaces ",
+        row.source->name,
+        " as a whole, which an adapter for another model cannot hold; use "
+        "--write model");
+  }
 }
 
 // Carries every group as its maps come.
@@ -215,6 +227,21 @@ ordered_json totals_of(const ordered_json& parameters) {
   return counts;
 }
 
+void write_texts(
+    const fs::path& directory,
+    const ordered_json& record,
+    const std::string& recipe,
+    const std::string& library) {
+  write_text(directory / kRecordFile, dumped(record));
+  write_text(directory / kRecipeFile, recipe);
+  auto card = record;
+  for (const char* key : {"parameters", "spaces", "schedule", "depth"}) {
+    card.erase(key);
+  }
+  card["update"].erase("left_behind");
+  write_model_card(directory, card, library);
+}
+
 // What a reader should know before the work begins.
 std::vector<std::string> notes_before(
     const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
@@ -268,6 +295,9 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = plan_of(options, opened, maps);
   require_something(plan);
+  if (write == "adapter") {
+    require_factors(plan, *opened.update);
+  }
   std::optional<transport::Schedule> schedule;
   if (maps.aligner) {
     schedule = maps.aligner->schedule(transport::spaces_of(plan));
@@ -300,7 +330,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   } else if (write == "update") {
     write_update_file(opened, plan, assembly, work.staged(), writing);
   } else {
-    write_adapter_files(options, opened, files, assembly, work.staged());
+    write_adapter_files(options, opened, assembly, work.staged());
   }
 
   stopwatch.emplace(seconds, "record");
@@ -337,15 +367,8 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   if (schedule) {
     record["schedule"] = describe_schedule(*schedule);
   }
-  write_text(work.staged() / kRecordFile, dumped(record));
-  write_text(work.staged() / kRecipeFile, options.recipe);
-  auto card = record;
-  for (const char* key : {"parameters", "spaces", "schedule", "depth"}) {
-    card.erase(key);
-  }
-  card["update"].erase("left_behind");
-  write_model_card(
-      work.staged(), card,
+  write_texts(
+      work.staged(), record, options.recipe,
       write == "adapter" ? "peft" : library_of(opened.target.location().family));
   work.finish();
   stopwatch.reset();

@@ -41,7 +41,24 @@ ordered_json about_calibration(const stats::Calibration& calibration, const JobO
 
 }  // namespace
 
+// --fresh replaces an output, and must not take an input with it.
+void require_apart(const JobOptions& options) {
+  if (options.out.empty()) {
+    return;
+  }
+  const auto out = fs::weakly_canonical(options.out / ".").parent_path();
+  for (const auto& input :
+       {options.source, options.tuned, options.target, options.calibration, options.alignment}) {
+    const auto path = input.empty() ? input : fs::weakly_canonical(input);
+    const auto meets = std::mismatch(out.begin(), out.end(), path.begin(), path.end());
+    require(
+        input.empty() || meets.first != out.end(), "--out: ", options.out.string(), " is or holds ",
+        input.string(), ", which is needed");
+  }
+}
+
 Opened open_all(const JobOptions& options) {
+  require_apart(options);
   std::optional<transport::Alignment> alignment;
   if (!options.alignment.empty()) {
     alignment = transport::Alignment::open(options.alignment);
@@ -94,7 +111,7 @@ std::string identity_of(const JobOptions& options, const Opened& opened) {
            fs::last_write_time(file).time_since_epoch().count()});
     }
   }
-  return job.dump(1);
+  return job.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void require_same_bases(const Opened& opened) {

@@ -46,8 +46,9 @@ int64_t disk_needed(
     const model::Model& target,
     const std::vector<Disposition>& plan,
     const transport::Schedule* schedule) {
-  const auto work =
-      update_bytes(plan) + (schedule != nullptr && schedule->spill ? 2 * schedule->cost.states : 0);
+  // Hidden states are saved now and then, the new beside the old.
+  const auto work = (write == "adapter" ? 0 : update_bytes(plan)) +
+                    (schedule != nullptr ? 2 * schedule->cost.states : 0);
   return work + (write == "model"    ? bytes_of_output(target)
                  : write == "update" ? update_bytes(plan)
                                      : 0);
@@ -83,13 +84,8 @@ void write_update_file(
 void write_adapter_files(
     const JobOptions& options,
     const Opened& opened,
-    const CarriedFiles& files,
     const Assembly& assembly,
     const fs::path& directory) {
-  require(
-      files.all_low_rank(),
-      "the adapter also replaces whole tensors that were carried, which an adapter for another "
-      "model cannot hold; use --write model");
   std::map<std::string, update::LowRank> modules;
   AdapterOptions about{
       .task = opened.update->adapter()->task,

@@ -31,11 +31,9 @@ void write_update_file(
     const std::filesystem::path& directory,
     const Watch& watch);
 
-// Throws InputError when something was carried that an adapter cannot hold.
 void write_adapter_files(
     const JobOptions& options,
     const Opened& opened,
-    const CarriedFiles& files,
     const Assembly& assembly,
     const std::filesystem::path& directory);
 

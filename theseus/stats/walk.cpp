@@ -156,6 +156,8 @@ void Walk::run(
     std::map<int64_t, Moments>& moments) {
   Side source{source_, source_.begin(source_batch, &source_capture_)};
   Side target{target_, target_.begin(target_batch, &target_capture_)};
+  // Nothing is learned from what a head writes, and over a vocabulary it would be large.
+  source.pass.last_token_only = target.pass.last_token_only = true;
   source.pass.streams = std::move(state.source);
   source.pass.kept = std::move(state.source_kept);
   target.pass.streams = std::move(state.target);

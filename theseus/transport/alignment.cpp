@@ -99,10 +99,10 @@ Alignment Alignment::open(const fs::path& directory) {
     Alignment result;
     result.directory_ = directory;
     result.about_ = Json::parse_file(directory / kAlignmentFile).raw();
-    require(
-        result.about_.value("format", 0) == kFormat, "it has format ",
-        result.about_.value("format", 0), "; this theseus reads format ", kFormat);
     try {
+      require(
+          result.about_.value("format", 0) == kFormat, "it has format ",
+          result.about_.value("format", 0), "; this theseus reads format ", kFormat);
       result.route_ = read_route(result.about_.at("depth"));
       check(result.about_);
     } catch (const nlohmann::json::exception& error) {

@@ -60,6 +60,30 @@ bool depths_differ(const model::Architecture& source, const model::Architecture&
   return false;
 }
 
+void require_fits(
+    const stats::Route& route,
+    const model::Architecture& source,
+    const model::Architecture& target) {
+  const auto is_one_of = [](int64_t block, int64_t blocks) { return block >= 0 && block < blocks; };
+  bool fits = true;
+  for (const auto& block : route.source) {
+    fits = fits && is_one_of(block.run_as, source.blocks()) && !block.parts.empty();
+    for (const auto& [part, share] : block.parts) {
+      fits = fits && is_one_of(part, source.blocks());
+    }
+  }
+  std::vector<bool> served(static_cast<size_t>(target.blocks()), false);
+  for (const auto& pair : route.pairs) {
+    fits = fits && is_one_of(pair.source, static_cast<int64_t>(route.source.size())) &&
+           is_one_of(pair.target, target.blocks());
+    if (fits) {
+      served[static_cast<size_t>(pair.target)] = true;
+    }
+  }
+  fits = fits && std::all_of(served.begin(), served.end(), [](bool is) { return is; });
+  require(fits, "the correspondence of blocks does not fit these models");
+}
+
 std::vector<int64_t> monotone_assignment(const at::Tensor& similarity) {
   const auto scores = similarity.to(at::kCPU, at::kDouble).contiguous();
   const auto deep = scores.size(0), shallow = scores.size(1);

@@ -29,6 +29,12 @@ stats::Route make_route(
     Depth depth,
     const at::Tensor& similarity);
 
+// Throws InputError unless every number in the route is a block of these models.
+void require_fits(
+    const stats::Route& route,
+    const model::Architecture& source,
+    const model::Architecture& target);
+
 // "0 1 1 2": for each of `deep` blocks the one of `shallow` it goes with, non-decreasing, onto, with
 // the greatest sum of similarity [deep, shallow].
 std::vector<int64_t> monotone_assignment(const at::Tensor& similarity);

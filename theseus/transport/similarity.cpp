@@ -13,23 +13,27 @@ namespace theseus::transport {
 namespace {
 
 constexpr int64_t kWidest = 256;
-constexpr int64_t kMostColumns = 8192;  // of all blocks together
+constexpr int64_t kMostColumns = 2048;  // of all blocks together
 constexpr uint64_t kSketchSeed = 0x7e5e05;
 
 // [d, k] with E |x P|^2 = |x|^2; undefined when the stream is narrow enough.
-at::Tensor sketch(int64_t width, int64_t blocks, const at::TensorOptions& options) {
+at::Tensor sketch(int64_t width, int64_t blocks, c10::Device device) {
   const auto k = std::min({width, kWidest, std::max<int64_t>(kMostColumns / blocks, 16)});
   if (k == width) {
     return {};
   }
   auto generator = at::detail::createCPUGenerator(kSketchSeed);
   return (at::randn({width, k}, generator, at::kFloat) / std::sqrt(static_cast<double>(k)))
-      .to(options.device());
+      .to(device);
 }
 
-// The stream of `tower` after each of its blocks, [n, t, d] each.
+// The stream of `tower` after each of its blocks, through `sketch` if that is defined: [n, t, k] each.
 std::vector<at::Tensor> outputs_of_blocks(
-    model::Model& model, const model::Batch& batch, const std::string& tower, at::Tensor& kept) {
+    model::Model& model,
+    const model::Batch& batch,
+    const std::string& tower,
+    const at::Tensor& sketch,
+    at::Tensor& kept) {
   auto pass = model.begin(batch);
   model.network().enter(pass);
   std::vector<at::Tensor> outputs;
@@ -39,7 +43,8 @@ std::vector<at::Tensor> outputs_of_blocks(
       model.run_block(block, pass);
       model.weights().drop_block(block);
       if (candidate.name == tower && pass.streams.contains(tower)) {
-        outputs.push_back(pass.streams.at(tower));
+        const auto& stream = pass.streams.at(tower);
+        outputs.push_back(sketch.defined() ? at::matmul(stream, sketch) : stream);
       }
     }
     if (candidate.name == tower) {
@@ -91,8 +96,13 @@ at::Tensor block_similarity(
         continue;  // goes block by block whatever the similarity
       }
       at::Tensor source_kept, target_kept;
-      const auto s = outputs_of_blocks(source, calibration.source(batch), tower.name, source_kept);
-      const auto r = outputs_of_blocks(target, calibration.target(batch), tower.name, target_kept);
+      // Matching rows is linear, so it may come after the sketch.
+      const auto p = sketch(tower.width, tower.blocks, source.weights().placement().device);
+      const auto q = sketch(other.width, other.blocks, target.weights().placement().device);
+      const auto s =
+          outputs_of_blocks(source, calibration.source(batch), tower.name, p, source_kept);
+      const auto r =
+          outputs_of_blocks(target, calibration.target(batch), tower.name, q, target_kept);
       if (s.empty() || r.empty()) {
         continue;
       }
@@ -101,16 +111,12 @@ at::Tensor block_similarity(
             {.rows = left, .kept = source_kept, .grid = grid_of(tower)},
             {.rows = right, .kept = target_kept, .grid = grid_of(other)});
       };
-      const auto p = sketch(tower.width, tower.blocks, s[0].options());
-      const auto q = sketch(other.width, other.blocks, r[0].options());
       std::vector<at::Tensor> left, right;
       for (const auto& rows : s) {
-        const auto matched = paired(rows, r[0]).source;
-        left.push_back(p.defined() ? at::mm(matched, p) : matched);
+        left.push_back(paired(rows, r[0]).source);
       }
       for (const auto& rows : r) {
-        const auto matched = paired(s[0], rows).target;
-        right.push_back(q.defined() ? at::mm(matched, q) : matched);
+        right.push_back(paired(s[0], rows).target);
       }
       moments.add(at::cat(left, 1), at::cat(right, 1), {.source = true, .target = true});
     }

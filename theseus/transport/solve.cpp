@@ -93,8 +93,13 @@ std::string Solver::find_behind(const std::string& space) const {
     const auto& spaces = architecture.spaces;
     return model::is_in_block(behind) || spaces.contains(behind);  // a pooler that no head reads
   };
+  const auto& others = source_.architecture().spaces;
+  const auto other = std::find_if(others.begin(), others.end(), [&](const auto& candidate) {
+    return model::role_of(candidate.first) == model::role_of(space);
+  });
+  const bool alike = other != others.end() && other->second.behind.empty() == behind.empty();
   const bool used = method_.needs.moments && options_.rank == maps::Rank::kComplete &&
-                    !behind.empty() && there(source_.architecture()) &&
+                    !behind.empty() && alike && there(source_.architecture()) &&
                     there(target_.architecture());
   return used ? behind : "";
 }
@@ -245,10 +250,14 @@ maps::Problem Solver::from_writers(
 }
 
 // Sums over the parameters of the stage that touch the space, or one with the same units.
-maps::Problem Solver::from_weights(const std::string& space, int64_t stage) const {
+maps::Problem Solver::from_weights(
+    const std::string& space, int64_t stage, const MapSet& known) const {
   const auto& spaces = target_.architecture().spaces;
   const auto& behind = spaces.at(space).behind;
-  const auto root = behind.empty() ? space : behind;
+  auto root = behind.empty() ? space : behind;
+  for (const auto& norm : target_.architecture().norms) {
+    root = norm.in == space ? norm.out : root;  // a norm keeps its units
+  }
   const auto same_units = [&](const std::string& other) {
     const auto found = spaces.find(other);
     return other == root || (found != spaces.end() && found->second.behind == root);
@@ -275,7 +284,11 @@ maps::Problem Solver::from_weights(const std::string& space, int64_t stage) cons
         continue;
       }
       const auto r = unfolded(ours, parameter, static_cast<int64_t>(axis));
-      const auto s = unfolded(theirs, *other, static_cast<int64_t>(axis));
+      auto s = unfolded(theirs, *other, static_cast<int64_t>(axis));
+      if (parameter.axes.size() == 2) {
+        const auto there = known.find(parameter.axes[1 - axis]);
+        s = there == known.end() ? s : at::mm(s, there->second.matrix.to(at::kDouble));
+      }
       if (method_.needs.weight_cross) {
         require(
             s.sizes() == r.sizes(), "this method matches weights of equal shapes: ", parameter.name,
@@ -297,11 +310,25 @@ maps::Problem Solver::problem(
     const std::string& space, int64_t stage, const stats::Moments& moments) const {
   maps::Problem result;
   if (method_.needs.weight_cross || method_.needs.weight_grams) {
-    result = from_weights(space, stage);
+    result = from_weights(space, stage, {});
   } else if (method_.needs.moments) {
     const auto* observed = find_moments(space, moments);
-    result = observed != nullptr ? from_observed(*observed)
-                                 : from_writers(writers_of(space, stage), stage, moments);
+    const auto writers = writers_of(space, stage);
+    result = observed != nullptr ? from_observed(*observed) : from_writers(writers, stage, moments);
+    // Behind a layer norm one direction is known to be missing: what statistics there are of it are
+    // rounding.
+    const auto& input =
+        observed == nullptr && writers.size() == 1 ? writers.front().target->in : space;
+    if (const auto found = target_.architecture().spaces.find(input);
+        found != target_.architecture().spaces.end() && found->second.layer_normed) {
+      const auto narrower =
+          observed != nullptr
+              ? std::min(result.cross.size(0), result.cross.size(1))
+              : std::min(
+                    found->second.width,
+                    source_.architecture().spaces.at(writers.front().source->in).width);
+      result.rows = std::min(result.rows, narrower - (options_.center ? 1 : 0));
+    }
   }
   const auto& info = target_.architecture().spaces.at(space);
   const auto [tower, first] = stage == 0 || stage + 1 == stages()
@@ -318,11 +345,50 @@ maps::Problem Solver::problem(
   return result;
 }
 
+// Weights are matched along one axis given the match of the other: in turns, hidden units and heads
+// first, until nothing moves.
+MapSet Solver::solve_by_weights(int64_t stage, const SpaceSet& needed) const {
+  constexpr int kMostTurns = 20;
+  const auto& spaces = target_.architecture().spaces;
+  std::vector<std::string> inner, outer;
+  for (const auto& [name, space] : spaces) {
+    const bool shared = std::any_of(spaces.begin(), spaces.end(), [&, n = name](const auto& other) {
+      return other.second.behind == n;
+    });
+    if (belongs(name, stage)) {
+      (shared || space.heads > 0 || !space.behind.empty() ? inner : outer).push_back(name);
+    }
+  }
+  inner.insert(inner.end(), outer.begin(), outer.end());
+  MapSet solved;
+  for (int turn = 0, moved = 1; moved > 0 && turn < kMostTurns; ++turn) {
+    moved = 0;
+    for (const auto& space : inner) {
+      with_context("aligning " + space, [&] {
+        auto question = problem(space, stage, {});
+        question.cross = from_weights(space, stage, solved).cross;
+        auto map = question.cross.defined() ? method_.solve(question, options_) : maps::Map();
+        if (map.matrix.defined()) {
+          const auto before = solved.find(space);
+          const bool same = before != solved.end() && at::equal(before->second.matrix, map.matrix);
+          moved += same ? 0 : 1;
+          solved[space] = std::move(map);
+        }
+      });
+    }
+  }
+  std::erase_if(solved, [&](const auto& item) { return !needed.contains(item.first); });
+  return solved;
+}
+
 MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
   for (const auto& [space, found] : moments) {
     if (!model::is_in_block(space)) {
       outer_[space] = found;
     }
+  }
+  if (method_.needs.weight_cross) {
+    return solve_by_weights(stage, needed);
   }
   MapSet solved;
   const auto solve_one = [&](const std::string& space) {

@@ -58,7 +58,9 @@ class Solver {
   maps::Problem from_observed(const stats::PairMoments& moments) const;
   maps::Problem from_writers(
       const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const;
-  maps::Problem from_weights(const std::string& space, int64_t stage) const;
+  // `known`: maps of the other axes; those that are missing are taken for identities.
+  maps::Problem from_weights(const std::string& space, int64_t stage, const MapSet& known) const;
+  MapSet solve_by_weights(int64_t stage, const SpaceSet& needed) const;
   // [W, b] of rows `part` of a layer in float64, or W alone when moments are centred.
   at::Tensor affine(
       const model::Model& model,

@@ -55,6 +55,7 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
           source.location().weights,
           {.family = source.location().family, .config = source.location().config}));
       update.adapted_->attach(*update.adapter_);
+      update.note_what_is_not_a_parameter(source.architecture());
       return update;
     }
     const auto& family =
@@ -71,7 +72,17 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
     for (const auto& info : update.tuned_->tensors()) {
       const auto name = own_name(names, info.name);
       if (tied.contains(name) || (name.empty() && source.checkpoint().find(info.name) != nullptr)) {
-        continue;  // held by another name, or a buffer that is not run
+        // Held by another name, or not run.
+        const auto* was = source.checkpoint().find(info.name);
+        const bool same =
+            was != nullptr && was->dtype == info.dtype && was->shape == info.shape &&
+            at::equal(update.tuned_->tensor(info.name), source.checkpoint().tensor(info.name));
+        if (was != nullptr && !same) {
+          update.notes_.push_back(c10::str(
+              "the tuned model changes ", info.name,
+              ", which is tied to another tensor or not run: that part is not carried"));
+        }
+        continue;
       }
       if (name.empty()) {
         unknown.push_back(info.name);
@@ -110,21 +121,48 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
       update.notes_.push_back(
           c10::str("the tuned model lacks ", missing, " of the source's tensors: unchanged"));
     }
-    for (const auto& [name, stored] : update.stored_) {
-      const auto& parameters = source.architecture().parameters;
-      const auto parameter = std::find_if(
-          parameters.begin(), parameters.end(), [&](const auto& p) { return p.tensor == name; });
-      const auto& now = update.tuned_->info(stored).dtype;
-      const auto& was = source.checkpoint().info(parameter->stored).dtype;
-      if (now != was) {
-        update.notes_.push_back(c10::str(
-            "the tuned model is stored as ", now, " and the source as ", was,
-            ": their difference holds that rounding, too"));
-        break;
-      }
-    }
+    update.note_dtypes(source);
     return update;
   });
+}
+
+void SourceUpdate::note_dtypes(const model::Model& source) {
+  for (const auto& parameter : source.architecture().parameters) {
+    const auto stored = stored_.find(parameter.tensor);
+    if (stored == stored_.end()) {
+      continue;
+    }
+    const auto& now = tuned_->info(stored->second).dtype;
+    const auto& was = source.checkpoint().info(parameter.stored).dtype;
+    if (now != was) {
+      notes_.push_back(c10::str(
+          "the tuned model is stored as ", now, " and the source as ", was,
+          ": their difference holds that rounding, too"));
+      return;
+    }
+  }
+}
+
+void SourceUpdate::note_what_is_not_a_parameter(const model::Architecture& source) {
+  const auto names = model::spellings(source);
+  std::set<std::string> tensors;
+  for (const auto& parameter : source.parameters) {
+    tensors.insert(parameter.tensor);
+  }
+  const auto check = [&](const std::string& name) {
+    const auto found = names.find(name);
+    if (found == names.end() || !tensors.contains(found->second)) {
+      notes_.push_back(c10::str(
+          "the adapter changes ", name,
+          ", which the source ties to another tensor or does not have: that part is not carried"));
+    }
+  };
+  for (const auto& [module, factors] : adapter_->low_rank) {
+    check(module + ".weight");
+  }
+  for (const auto& [name, value] : adapter_->saved) {
+    check(name);
+  }
 }
 
 std::string SourceUpdate::fingerprint() const {
@@ -164,8 +202,10 @@ std::optional<update::LowRank> SourceUpdate::find_low_rank(
   const auto* factors = adapter_ == nullptr || parameter.role != model::Role::kWeight
                             ? nullptr
                             : adapted_->weights().find_low_rank(module_of(parameter.tensor));
-  if (factors == nullptr) {
-    return std::nullopt;
+  if (factors == nullptr || factors->scale == 0 ||
+      factors->up.count_nonzero().item<int64_t>() == 0 ||
+      factors->down.count_nonzero().item<int64_t>() == 0) {
+    return std::nullopt;  // none, or zero
   }
   auto result = *factors;
   if (parameter.fused()) {
@@ -180,7 +220,7 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
     if (const auto factors = find_low_rank(parameter)) {
       return at::mm(factors->up, factors->down) * factors->scale;
     }
-    if (!adapter_->saved.empty() && adapted_->weights().has(parameter.tensor)) {
+    if (adapted_->weights().is_replaced(parameter.tensor)) {
       auto now = adapted_->weights()[parameter.tensor];
       now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
       delta = now - base_of(parameter).to(at::kFloat);

@@ -37,7 +37,10 @@ class SourceUpdate {
   std::optional<update::LowRank> find_low_rank(const model::Parameter& parameter) const;
 
  private:
+  // What an adapter changes besides the source's parameters goes nowhere: a tied head, a new head.
+  void note_what_is_not_a_parameter(const model::Architecture& source);
   at::Tensor base_of(const model::Parameter& parameter) const;
+  void note_dtypes(const model::Model& source);
 
   std::filesystem::path path_;
   std::shared_ptr<const checkpoint::Checkpoint> base_, tuned_;

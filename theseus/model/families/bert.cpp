@@ -95,7 +95,8 @@ std::vector<std::string> aliases(const std::string& name) {
 // own, since blocks of models of different depth are matched one by one.
 void declare_block(Declaration& declare, const Tower& tower, int64_t i, const std::string& prefix) {
   declare.in_block(i);
-  const BlockSpaces s(tower, i);
+  BlockSpaces s(tower, i);
+  s.attn_in.layer_normed = true;
   const auto name = c10::str(prefix, "encoder.layer.", i, ".");
   declare.linear(name + "attention.self.query", s.q, s.attn_in, true);
   declare.linear(name + "attention.self.key", s.k, s.attn_in, true);
@@ -131,7 +132,8 @@ Tower read_tower(const Json& config) {
 void declare_head(
     Declaration& declare, const Json& config, const std::string& prefix, const Tower& tower) {
   const bool pooler = declare.has(prefix + "pooler.dense.weight");
-  const Declaration::Side last{"encoder.final", tower.width};
+  const Declaration::Side last{
+      .space = "encoder.final", .width = tower.width, .layer_normed = true};
   const Declaration::Side before_tanh{"encoder.pooled_up", tower.width};
   const Declaration::Side pooled{"encoder.pooled", tower.width};
   if (pooler) {
