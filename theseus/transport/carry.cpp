@@ -54,6 +54,24 @@ at::Tensor through(const at::Tensor& delta, const at::Tensor& map, int64_t axis)
   return axis == 0 ? at::mm(map.t(), delta) : at::mm(delta, map);
 }
 
+// An axis of labels or vocabulary stays as it is.
+Carried through_maps(
+    const update::LowRank& factors, const model::Parameter& target, const MapSet& maps) {
+  const auto carried = [&](const at::Tensor& factor, int64_t axis) {
+    const auto& space = target.axes[static_cast<size_t>(axis)];
+    if (model::is_fixed(space)) {
+      return factor;
+    }
+    const auto& map = matrix_of(maps, space, factor.size(axis));
+    return through(factor.to(map.device()), map, axis).to(at::kCPU);
+  };
+  Carried result{.source_norm = norm_of(factors)};
+  result.factors = update::LowRank{
+      .up = carried(factors.up, 0), .down = carried(factors.down, 1), .scale = factors.scale};
+  result.target_norm = norm_of(*result.factors);
+  return result;
+}
+
 // Ranks side by side: scale_1 U_1 D_1 + scale_2 U_2 D_2.
 update::LowRank side_by_side(const update::LowRank& first, const update::LowRank& second) {
   return {
@@ -164,20 +182,7 @@ void Carrier::carry(
       Carried now;
       const auto factors = what_ == maps::Carries::kUpdate ? factors_of(row, stage) : std::nullopt;
       if (factors) {
-        const auto carried_axis = [&](const at::Tensor& factor, int64_t axis) {
-          const auto& space = row.target->axes[static_cast<size_t>(axis)];
-          if (model::is_fixed(space)) {
-            return factor;  // labels or vocabulary
-          }
-          const auto& map = matrix_of(maps, space, factor.size(axis));
-          return through(factor.to(map.device()), map, axis).to(at::kCPU);
-        };
-        now.factors = update::LowRank{
-            .up = carried_axis(factors->up, 0),
-            .down = carried_axis(factors->down, 1),
-            .scale = factors->scale};
-        now.source_norm = norm_of(*factors);
-        now.target_norm = norm_of(*now.factors);
+        now = through_maps(*factors, *row.target, maps);
       } else if (const auto delta = delta_of(row, stage); delta.defined()) {
         now = carried(row, delta, maps, stage);
       } else {
