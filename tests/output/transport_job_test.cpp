@@ -234,7 +234,8 @@ TEST(TransportJob, RefusesWhatDoesNotBelongTogether) {
   tests::expect_parts(refused([&](auto& job) { job.calibration.clear(); }), "needs a calibration");
   tests::expect_parts(refused([&](auto& job) { job.write = "adapter"; }), "--write adapter");
   tests::expect_parts(refused([&](auto& job) { job.align.memory = 1000; }), "one block", "MB");
-  tests::expect_parts(refused([&](auto& job) { job.out = scratch.path(); }), "exists");
+  tests::expect_parts(refused([&](auto& job) { job.out = scratch.path(); }), "is or holds");
+  tests::expect_parts(refused([&](auto& job) { job.out = scratch / "bert"; }), "exists");
   EXPECT_FALSE(fs::exists(options.out));
 }
 

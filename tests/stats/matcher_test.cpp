@@ -68,7 +68,9 @@ TEST(EveryMatcher, IsLinearInTheTokens) {
       auto other = source, sum = source;
       other.rows = drawn(source.rows.sizes(), 9);
       sum.rows = 2 * source.rows - 3 * other.rows;
-      const auto match = [&](const Sequences& one) { return plugin->match(one, target).source; };
+      const auto match = [&match = *plugin->match, &target = target](const Sequences& one) {
+        return match(one, target).source;
+      };
       EXPECT_LT(tests::frobenius_error(match(sum), 2 * match(source) - 3 * match(other)), 1e-6)
           << name;
     }

@@ -152,7 +152,7 @@ class Fixture {
   static void expect_same(
       const maps::Problem& found, const stats::PairMoments& expected, const std::string& space) {
     ASSERT_TRUE(found.cross.defined()) << space;
-    EXPECT_EQ(found.rows, expected.rows) << space;
+    EXPECT_LE(found.rows, expected.rows) << space;  // fewer where a norm leaves fewer directions
     const auto expanded = [](const at::Tensor& left, const at::Tensor& core,
                              const at::Tensor& right) {
       const auto half = left.defined() ? left.matmul(core) : core;
