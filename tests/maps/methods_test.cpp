@@ -161,10 +161,16 @@ TEST(Permutation, RefusesOtherHeads) {
   tests::expect_parts(tests::error_of([&] { solve("permutation", problem); }), "heads", "4", "3");
 }
 
-TEST(Methods, RefuseAPowerOutOfRange) {
-  const auto problem = problem_of(gaussian(20, 4, 1), gaussian(20, 4, 2));
+TEST(Methods, NeedGramsToWhiten) {
+  const auto& procrustes = method("procrustes");
+  EXPECT_FALSE(needs_of(procrustes, {}).source_gram);
+  EXPECT_TRUE(needs_of(procrustes, {.whiten = 0.25}).source_gram);
+  EXPECT_TRUE(needs_of(procrustes, {.whiten = 0.25}).target_gram);
   tests::expect_parts(
-      tests::error_of([&] { solve("procrustes", problem, {.whiten = 0.7}); }), "0.7", "0.5");
+      tests::error_of([] { needs_of(method("linear"), {.whiten = 0.25}); }), "does not whiten");
+  tests::expect_parts(
+      tests::error_of([&] { needs_of(procrustes, {.whiten = 0.7}); }), "0.7", "0.5");
+  tests::expect_parts(tests::error_of([&] { needs_of(procrustes, {.ridge = -1}); }), "ridge", "-1");
 }
 
 }  // namespace

@@ -79,9 +79,20 @@ TEST(Polar, OfALowRankMatrixIsAPartialIsometry) {
   }
 }
 
+TEST(Polar, RoundingOfFloat32ProductsAddsNoRank) {
+  const auto u = orthonormal(60, 20, 1);
+  const auto v = orthonormal(80, 20, 2);
+  const auto clean = (u * at::logspace(0, -3, 20, 10.0, at::kDouble)).matmul(v.t());
+  const auto noise = 1e-9 * gaussian(60, 80, 3);  // norm 2e-8
+  const auto found = polar(clean + noise, {.share = 1e-7});
+  EXPECT_EQ(found.rank, 20);
+  EXPECT_EQ(polar_by_svd(clean + noise, {.share = 1e-7}).rank, 20);
+  EXPECT_LT(distance(found.factor(), u.matmul(v.t())), 1e-5);  // noise over the smallest value
+}
+
 TEST(Polar, OfZeroAndBelowTheFloorHasRankZero) {
   EXPECT_EQ(polar(at::zeros({3, 5}, at::kDouble)).rank, 0);
-  EXPECT_EQ(polar(1e-4 * gaussian(3, 5, 1), /*floor=*/1e-2).rank, 0);
+  EXPECT_EQ(polar(1e-4 * gaussian(3, 5, 1), {.floor = 1e-2}).rank, 0);
   EXPECT_EQ(polar_by_svd(at::zeros({3, 5}, at::kDouble)).rank, 0);
 }
 

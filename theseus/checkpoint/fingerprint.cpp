@@ -19,6 +19,7 @@ std::string fingerprint(const Checkpoint& checkpoint) {
     XXH3_128bits_update(state.get(), head.data(), head.size());
     const auto tensor = checkpoint.tensor(info.name).contiguous();
     XXH3_128bits_update(state.get(), tensor.data_ptr(), tensor.nbytes());
+    checkpoint.forget(info.name);
   }
   XXH128_canonical_t digest;
   XXH128_canonicalFromHash(&digest, XXH3_128bits_digest(state.get()));

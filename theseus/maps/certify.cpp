@@ -16,11 +16,16 @@
 namespace theseus::maps {
 namespace {
 
+constexpr int64_t kExact = 512;  // up to this size norms are computed, not estimated
 constexpr int64_t kProbes = 16;
 constexpr uint64_t kSeed = 20240229;
 
 double frobenius(const at::Tensor& tensor) {
   return tensor.norm().item<double>();
+}
+
+bool is_exact(const at::Tensor& matrix) {
+  return std::max(matrix.size(0), matrix.size(1)) <= kExact;
 }
 
 at::Tensor probes_for(const at::Tensor& rows) {
@@ -47,7 +52,7 @@ double orthogonality(const at::Tensor& map) {
   }
   const auto t = map.to(at::kDouble);  // [m, n]
   const auto scale = std::sqrt(static_cast<double>(t.size(0)));
-  if (is_small(t)) {
+  if (is_exact(t)) {
     auto gram = row_gram(t);
     gram.diagonal().sub_(1);
     return frobenius(gram) / scale;
@@ -65,7 +70,7 @@ double asymmetry(const at::Tensor& matrix, const at::Tensor& map) {
   }
   const auto& c = matrix;              // [m, n]
   const auto t = map.to(at::kDouble);  // [m, n]
-  if (is_small(t)) {
+  if (is_exact(t)) {
     const auto h = c.matmul(t.t());  // [m, m]
     const auto size = frobenius(h);
     return size > 0 ? frobenius(h - h.t()) / size : 0;

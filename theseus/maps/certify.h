@@ -6,14 +6,16 @@
 
 namespace theseus::maps {
 
-// Up to this many rows and columns products are formed whole and everything is float64; above,
-// norms are estimated with a few random vectors and a map may be computed in float32.
+// Up to this many rows and columns everything is float64; above, a map may be computed in float32,
+// which is what it ends up as.
 constexpr int64_t kSmall = 1024;
 
 bool is_small(const at::Tensor& matrix);
 
 // k fixed Gaussian columns [size, k] float64: the same on every run and device.
 at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like);
+
+// Both are estimated with a few fixed random vectors where the matrix is wider than 512.
 
 // |T T^T - I| over sqrt(m) for T [m, n] with m <= n, otherwise of T^T. Any real dtype; 0 when empty.
 double orthogonality(const at::Tensor& map);

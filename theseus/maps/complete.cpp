@@ -29,6 +29,8 @@ namespace {
 constexpr double kStrong = 0.2;
 // Singular values of Y up to this leave a direction open: in float32 they have 1e-7 of noise.
 constexpr double kOpen = 1e-3;
+// Priors are float32.
+constexpr double kPriorNoise = 1e-7;
 // A prior further from an isometry than this is replaced by the nearest one.
 constexpr double kIsometric = 1e-5;
 
@@ -74,7 +76,7 @@ void fill_weak(Partial& partial, const at::Tensor& p) {
   for (int pass = 0; pass < 2; ++pass) {  // the second removes the rounding of the first
     y = y - y.matmul(t.t()).matmul(t);
   }
-  const auto found = polar(y.to(at::kDouble), kOpen);
+  const auto found = polar(y.to(at::kDouble), {.share = kPriorNoise, .floor = kOpen});
   const auto factor = found.factor().to(t.scalar_type());  // [q, dt]
   partial.map = t + open.matmul(factor);
   partial.open = found.left.defined() ? partial.open.matmul(complement(found.left))
@@ -85,7 +87,7 @@ at::Tensor isometry_near(const at::Tensor& prior) {
   if (orthogonality(prior) <= kIsometric) {
     return prior;
   }
-  const auto found = polar(prior.to(at::kDouble));
+  const auto found = polar(prior.to(at::kDouble), {.share = kPriorNoise});
   if (found.rank == std::min(prior.size(0), prior.size(1))) {
     return found.factor();
   }

@@ -59,7 +59,7 @@ void certify(Map& map) {
 Map any_isometry(const Problem& problem, const at::Tensor& core) {
   const auto matrix = expand(problem, core);  // [ds, dt]
   const auto [u, s, vt] = at::linalg_svd(matrix, /*full_matrices=*/false);
-  const auto counts = s > kRankTolerance * s[0];
+  const auto counts = s > problem.noise * s[0];
   const auto factor = u.matmul(vt);
   Map map{.matrix = as_map(factor), .rank = counts.sum().item<int64_t>(), .route = "svd"};
   map.completed = s.size(0) - map.rank;
@@ -100,7 +100,7 @@ Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank) {
   if (rank == Rank::kArbitrary) {
     return any_isometry(problem, core);
   }
-  return isometry_from(problem, polar(core), rank);
+  return isometry_from(problem, polar(core, {.share = problem.noise, .most = problem.rows}), rank);
 }
 
 }  // namespace theseus::maps

@@ -36,4 +36,18 @@ std::vector<std::string> method_words() {
   return words;
 }
 
+Needs needs_of(const Method& method, const Options& options) {
+  auto needs = method.needs;
+  require(
+      options.whiten >= 0 && options.whiten <= 0.5, "whitening takes a power from 0 to 0.5, found ",
+      options.whiten);
+  require(options.ridge >= 0, "the ridge must not be negative, found ", options.ridge);
+  if (options.whiten > 0) {
+    require(method.obeys.whiten, "this method does not whiten; procrustes does");
+    needs.source_gram = true;
+    needs.target_gram = true;
+  }
+  return needs;
+}
+
 }  // namespace theseus::maps

@@ -28,7 +28,8 @@ struct Options {
 struct Problem {
   int64_t source_width = 0;  // ds
   int64_t target_width = 0;  // dt
-  int64_t rows = 0;          // M, paired
+  int64_t rows = 0;          // M, paired: no more directions than these are known
+  double noise = 1e-12;  // singular values of `cross` below this share of the largest say nothing
   // A space that is the image of a smaller one has its moments in that one: its rows are z Q^T with
   // Q orthonormal. Undefined: Q is the identity.
   at::Tensor source_basis;  // [ds, ks]
@@ -101,5 +102,9 @@ std::span<const Plugin<Method>> all_methods();
 // By its word on the command line, such as "pinv-tikhonov". Throws InputError that lists the words.
 const Method& method(std::string_view word);
 std::vector<std::string> method_words();
+
+// What the method needs with these options: whitening takes both Grams. Throws InputError when the
+// method does not heed an option that is set, or the option is out of range.
+Needs needs_of(const Method& method, const Options& options);
 
 }  // namespace theseus::maps

@@ -2,7 +2,8 @@
 //
 //   C = U S V^T,   T = U_r V_r^T   over the r singular values s_i > tolerance s_1
 //
-// T is the maximiser of tr(T^T C), where the maximum is the sum of the s_i; it is unique on the range.
+// T is the maximiser of tr(T^T C), unique on the range. The maximum is the sum of the s_i, and C T^T is
+// positive semi-definite exactly where it is reached.
 //
 //   C C^T = U S^2 U^T,   W = U^T C,   s_i = |W_i|,   V_i = W_i / s_i
 //
@@ -21,7 +22,6 @@
 
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
-#include "theseus/maps/rational.h"
 #include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
@@ -34,7 +34,6 @@ constexpr double kResolvedLarge = 1e-5;
 constexpr double kOrthogonalSmall = 1e-10;
 constexpr double kOrthogonalLarge = 1e-8;
 constexpr double kCertified = 1e-7;
-constexpr double kCertifiedFloat = 5e-7;  // of a factor in float32
 
 // C = U S V^T, largest first, without the values that count as zero.
 struct Triple {
@@ -48,8 +47,8 @@ at::Tensor newton_schulz(const at::Tensor& rows) {
   return 1.5 * rows - 0.5 * row_gram(rows).matmul(rows);
 }
 
-// `zero`: what counts as zero; negative: kRankTolerance of the largest.
-Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
+// `zero`: what counts as zero; negative: as `significance` says of the largest here.
+Triple triple_by_eigh(const at::Tensor& c, const Significance& significance, double zero = -1) {
   const auto m = c.size(0);
   auto [lambda, vectors] = at::linalg_eigh(row_gram(c));
   lambda = lambda.flip(0);                      // [m], descending
@@ -58,7 +57,7 @@ Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
   const auto s = w.norm(2, 1);                  // [m]
   const auto largest = s.max().item<double>();
   if (zero < 0) {
-    zero = std::max(floor, kRankTolerance * largest);
+    zero = std::max(significance.floor, significance.share * largest);
   }
   const auto q = is_small(c) ? kResolvedSmall : kResolvedLarge;
   const auto least = std::max(q * largest, zero);
@@ -69,10 +68,7 @@ Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
   }
   const auto u1 = u.slice(1, 0, resolved);
   const auto s1 = s.slice(0, 0, resolved);
-  auto v1 = w.slice(0, 0, resolved) / s1.unsqueeze(1);
-  if (orthogonality(v1) > (is_small(c) ? kOrthogonalSmall : kOrthogonalLarge)) {
-    v1 = newton_schulz(v1);
-  }
+  const auto v1 = w.slice(0, 0, resolved) / s1.unsqueeze(1);
   if (resolved == m) {
     return {u1, s1, v1};
   }
@@ -81,37 +77,46 @@ Triple triple_by_eigh(const at::Tensor& c, double floor, double zero = -1) {
   if (w2.norm().item<double>() <= zero) {
     return {u1, s1, v1};
   }
-  const auto rest = triple_by_eigh(w2, floor, zero);
+  const auto rest = triple_by_eigh(w2, significance, zero);
   return {
       at::cat({u1, u.slice(1, resolved).matmul(rest.u)}, 1), at::cat({s1, rest.s}),
       at::cat({v1, rest.vt})};
 }
 
-Triple triple_by_svd(const at::Tensor& c, double floor) {
+Triple triple_by_svd(const at::Tensor& c, const Significance& significance) {
   const auto [u, s, vt] = at::linalg_svd(c, /*full_matrices=*/false);
-  const auto zero = std::max(floor, kRankTolerance * s[0].item<double>());
+  const auto zero = std::max(significance.floor, significance.share * s[0].item<double>());
   const auto rank = (s > zero).sum().item<int64_t>();
   return {u.slice(1, 0, rank), s.slice(0, 0, rank), vt.slice(0, 0, rank)};
 }
 
-Polar from_triple(const at::Tensor& c, const Triple& triple, const char* route) {
-  Polar polar{.rank = triple.s.size(0), .route = route};
-  const auto whole = polar.rank == c.size(0);
-  polar.left = triple.u;
-  polar.right = triple.vt.t();
-  const auto factor = polar.factor();
+Polar from_triple(
+    const at::Tensor& c, Triple triple, const Significance& significance, const char* route) {
+  if (triple.s.size(0) > significance.most) {  // descending but for what was hardly resolved
+    const auto kept = triple.s.argsort(0, /*descending=*/true).slice(0, 0, significance.most);
+    triple = {
+        triple.u.index_select(1, kept), triple.s.index_select(0, kept),
+        triple.vt.index_select(0, kept)};
+  }
+  Polar polar{.left = triple.u, .rank = triple.s.size(0), .route = route};
+  auto vt = triple.vt;  // [r, n]
+  polar.orthogonality = orthogonality(vt);
+  if (polar.orthogonality > (is_small(c) ? kOrthogonalSmall : kOrthogonalLarge)) {
+    vt = newton_schulz(vt);
+    polar.orthogonality = orthogonality(vt);
+  }
+  polar.right = vt.t();
+  const auto factor = polar.factor();  // [m, n]
   polar.asymmetry = asymmetry(c, factor);
-  // C T^T is positive semi-definite exactly when its trace is the sum of the s_i.
+  if (polar.rank == 0) {
+    return polar;
+  }
   const auto possible = triple.s.sum().item<double>();
-  const auto missing = possible - c.mul(factor).sum().item<double>();
-  polar.missing = polar.rank > 0 ? missing / possible : 0;
-  if (whole) {
+  polar.missing = 1 - c.mul(factor).sum().item<double>() / possible;
+  polar.condition = (triple.s.max() / triple.s.min()).item<double>();
+  if (polar.rank == c.size(0)) {  // then U is square, and R = V U^T
     polar.left = at::Tensor();
     polar.right = factor.t();
-  }
-  polar.orthogonality = std::max(whole ? 0 : orthogonality(polar.left), orthogonality(polar.right));
-  if (polar.rank > 0) {
-    polar.condition = triple.s.max().item<double>() / triple.s.min().item<double>();
   }
   return polar;
 }
@@ -121,10 +126,10 @@ bool is_certified(const Polar& polar) {
          std::abs(polar.missing) <= kCertified;
 }
 
-std::optional<Polar> find_by_eigh(const at::Tensor& c, double floor) {
+std::optional<Polar> find_by_eigh(const at::Tensor& c, const Significance& significance) {
   try {
-    const auto triple = triple_by_eigh(c, floor);
-    auto polar = from_triple(c, triple, "eigh");
+    const auto triple = triple_by_eigh(c, significance);
+    auto polar = from_triple(c, triple, significance, "eigh");
     if (is_certified(polar)) {
       return polar;
     }
@@ -132,27 +137,6 @@ std::optional<Polar> find_by_eigh(const at::Tensor& c, double floor) {
     return {};
   }
   return {};
-}
-
-// Only where the matrix is large and on a CPU: there it takes two thirds of the time of eigh.
-std::optional<Polar> find_by_rational(const at::Tensor& c) {
-  if (is_small(c) || !c.is_cpu()) {
-    return {};
-  }
-  const auto found = find_polar_by_rational(c);
-  if (!found) {
-    return {};
-  }
-  Polar polar{
-      .right = found->factor.t(),
-      .rank = c.size(0),
-      .condition = found->condition,
-      .orthogonality = orthogonality(found->factor),
-      .asymmetry = asymmetry(c, found->factor),
-      .route = "rational"};
-  const bool certified =
-      polar.orthogonality <= kCertifiedFloat && polar.asymmetry <= kCertifiedFloat;
-  return certified ? std::optional(polar) : std::nullopt;
 }
 
 Polar transposed(Polar polar) {
@@ -169,12 +153,12 @@ at::Tensor Polar::factor() const {
   return right.defined() ? left.matmul(right.t()) : left;
 }
 
-Polar polar_by_svd(const at::Tensor& matrix, double floor) {
+Polar polar_by_svd(const at::Tensor& matrix, const Significance& significance) {
   if (matrix.size(0) > matrix.size(1)) {
-    return transposed(polar_by_svd(matrix.t(), floor));
+    return transposed(polar_by_svd(matrix.t(), significance));
   }
-  const auto triple = triple_by_svd(matrix, floor);
-  auto polar = from_triple(matrix, triple, "svd");
+  const auto triple = triple_by_svd(matrix, significance);
+  auto polar = from_triple(matrix, triple, significance, "svd");
   require<NumericError>(
       is_certified(polar), "the singular value decomposition of a ", matrix.sizes(),
       " matrix does not hold: orthogonality ", polar.orthogonality, ", asymmetry ", polar.asymmetry,
@@ -182,17 +166,14 @@ Polar polar_by_svd(const at::Tensor& matrix, double floor) {
   return polar;
 }
 
-Polar polar(const at::Tensor& matrix, double floor) {
+Polar polar(const at::Tensor& matrix, const Significance& significance) {
   if (matrix.size(0) > matrix.size(1)) {
-    return transposed(polar(matrix.t(), floor));
+    return transposed(polar(matrix.t(), significance));
   }
-  if (auto found = find_by_rational(matrix)) {
+  if (auto found = find_by_eigh(matrix, significance)) {
     return *std::move(found);
   }
-  if (auto found = find_by_eigh(matrix, floor)) {
-    return *std::move(found);
-  }
-  return polar_by_svd(matrix, floor);
+  return polar_by_svd(matrix, significance);
 }
 
 }  // namespace theseus::maps

@@ -7,7 +7,7 @@
 namespace theseus::maps {
 
 // (S^T S)^-p C (R^T R)^-p on the ranges of the Grams, p = options.whiten; C itself for p = 0, which
-// needs no Grams. [ks, kt]. Throws InputError when p is not in [0, 0.5].
+// needs no Grams. [ks, kt].
 at::Tensor whitened_cross(const Problem& problem, const Options& options);
 
 }  // namespace theseus::maps

@@ -161,6 +161,11 @@ void Declaration::fused(
   }
 }
 
+void Declaration::reads_pooled(const std::string& pooled) {
+  space({pooled, spaces.at(linears.back().in).width});
+  linears.back().in = pooled;
+}
+
 void Declaration::projection(
     const std::string& name, const Side& out, const Side& in, const std::string& pooled) {
   tensor(name, {in.width, out.width}, {in.space, out.space});

@@ -44,6 +44,8 @@ class Declaration {
     bool rigid_heads = false;
   };
   void linear(const std::string& module, const Side& out, const Side& in, bool bias);
+  // The linear layer declared last reads some rows of its input only, which are the space `pooled`.
+  void reads_pooled(const std::string& pooled);
   // A linear layer whose rows are those of several: tensor `weight` [sum of out widths, in] and,
   // unless empty, `bias` [sum]. Parts are named after the last word of their space.
   void fused(

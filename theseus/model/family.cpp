@@ -33,12 +33,8 @@ std::string Architecture::role(const std::string& name, int64_t block) const {
 }
 
 const Parameter* Architecture::find_parameter(const std::string& wanted, int64_t block) const {
-  for (const auto& parameter : parameters) {
-    if (parameter.block == block && role(parameter.name, block) == wanted) {
-      return &parameter;
-    }
-  }
-  return nullptr;
+  const auto found = places.find({block, wanted});
+  return found == places.end() ? nullptr : &parameters[found->second];
 }
 
 void Architecture::adopt(Declaration&& declaration) {
@@ -50,6 +46,9 @@ void Architecture::adopt(Declaration&& declaration) {
   ties = std::move(declaration.ties);
   not_run = std::move(declaration.not_run);
   aliases = declaration.aliases();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    places[{parameters[i].block, role(parameters[i].name, parameters[i].block)}] = i;
+  }
 }
 
 BlockSpaces::BlockSpaces(const Tower& tower, int64_t block) {

@@ -59,6 +59,8 @@ struct Architecture {
   std::string head;
   std::string head_task;
   int64_t head_width = 0;
+  // Where in `parameters` a role is, by block.
+  std::map<std::pair<int64_t, std::string>, size_t> places;
   // Other spellings of a tensor's name, for checkpoints and adapters; may be null.
   std::vector<std::string> (*aliases)(const std::string& tensor) = nullptr;
 
@@ -70,7 +72,8 @@ struct Architecture {
   std::string role(const std::string& name, int64_t block) const;
   // The parameter of that role in `block`, or null.
   const Parameter* find_parameter(const std::string& role, int64_t block) const;
-  // Takes over what the family declared, after the check that nothing else is there.
+  // Takes over what the family declared, after the check that nothing else is there. `prefix` must be
+  // set before.
   void adopt(Declaration&& declaration);
 };
 

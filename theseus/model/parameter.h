@@ -22,6 +22,15 @@ std::string role_of(const std::string& path);
 // The path with `block` in place of that number.
 std::string in_block(const std::string& path, int64_t block);
 
+// Whether the path has such a number, so that what it names belongs to a block.
+inline bool is_in_block(const std::string& path) {
+  return role_of(path) != path;
+}
+// "visual.3.attn_in" -> "visual": the tower that a space belongs to.
+inline std::string tower_of_space(const std::string& space) {
+  return space.substr(0, space.find('.'));
+}
+
 // What a parameter does. Tables are everything that is neither a linear layer nor a norm: embeddings,
 // positions, scales.
 enum class Role { kTable, kWeight, kBias, kGain, kShift };
@@ -44,9 +53,9 @@ struct Parameter {
 // side by side (fused q, k and v).
 struct Linear {
   std::string module;
-  std::string weight;       // tensor [out, in]
-  std::string bias;         // tensor [out], or empty
-  bool transposed = false;  // the weight is stored [in, out]
+  std::string weight;            // tensor [out, in]
+  std::string bias;              // tensor [out], or empty
+  bool transposed = false;       // the weight is stored [in, out]
   std::string in;                // what it reads; of a pooled space the weight's axis is the whole
   std::vector<std::string> out;  // in order of rows
   int64_t block = kOuter;

@@ -46,8 +46,11 @@ const at::Tensor& Weights::operator[](const std::string& tensor) {
 
 void Weights::drop_block(int64_t block) {
   for (auto& [name, slot] : slots_) {
-    if (slot.block == block) {
+    if (slot.block == block && slot.value.defined()) {
       slot.value = at::Tensor();
+      if (!slot.stored.empty()) {
+        checkpoint_->forget(slot.stored);
+      }
     }
   }
 }

@@ -13,12 +13,11 @@
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/record.h"
+#include "theseus/output/result.h"
 #include "theseus/output/side_files.h"
 #include "theseus/output/space.h"
 #include "theseus/output/work_directory.h"
-#include "theseus/output/write_adapter.h"
 #include "theseus/output/write_model.h"
-#include "theseus/output/write_update.h"
 #include "theseus/transport/alignment.h"
 #include "theseus/transport/carry.h"
 
@@ -44,40 +43,6 @@ void write_text(const fs::path& path, const std::string& text) {
 
 std::string dumped(const ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-std::string write_word(const JobOptions& options, const transport::SourceUpdate* update) {
-  const bool adapter = update != nullptr && update->is_adapter();
-  const auto word = !options.write.empty() ? options.write : adapter ? "adapter" : "model";
-  require(
-      word != "adapter" || adapter || update == nullptr,
-      "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "
-      "use --write model or update");
-  return word;
-}
-
-int64_t update_bytes(const std::vector<Disposition>& plan) {
-  int64_t bytes = 0;
-  for (const auto& row : plan) {
-    int64_t elements = row.carried ? 4 : 0;
-    for (const auto extent : row.target->shape) {
-      elements *= extent;
-    }
-    bytes += elements;
-  }
-  return bytes;
-}
-
-int64_t disk_needed(
-    const std::string& write,
-    const model::Model& target,
-    const std::vector<Disposition>& plan,
-    const transport::Schedule* schedule) {
-  const auto work =
-      update_bytes(plan) + (schedule != nullptr && schedule->spill ? 2 * schedule->cost.states : 0);
-  return work + (write == "model"    ? bytes_of_output(target)
-                 : write == "update" ? update_bytes(plan)
-                                     : 0);
 }
 
 // What is free now may not be free after an interruption, and the order of the work follows from it:
@@ -253,53 +218,6 @@ void carry_all(
   }
 }
 
-// Zeros for what the update changes and nothing carries: whoever reads the file sees that, too.
-void write_update_file(
-    const Opened& opened,
-    const std::vector<Disposition>& plan,
-    const Assembly& assembly,
-    const fs::path& directory,
-    const Watch& watch) {
-  std::set<std::string> wanted;
-  for (const auto& row : plan) {
-    const bool left = !row.carried && row.source != nullptr && opened.update->changes(*row.source);
-    if (left || assembly.contains(row.target->tensor)) {
-      wanted.insert(row.target->tensor);
-    }
-  }
-  std::vector<UpdateEntry> entries;
-  for (const auto& tensor : wanted) {
-    entries.push_back({tensor, assembly.shape(tensor)});
-  }
-  write_update(
-      directory, entries,
-      [&](const std::string& tensor) {
-        const auto delta = assembly.delta(tensor);
-        return delta.defined() ? delta : at::zeros(assembly.shape(tensor), at::kFloat);
-      },
-      watch);
-}
-
-void write_adapter_files(
-    const JobOptions& options,
-    const Opened& opened,
-    const Assembly& assembly,
-    const fs::path& directory) {
-  std::map<std::string, update::LowRank> modules;
-  AdapterOptions about{
-      .task = opened.update->adapter()->task,
-      .base_model = fs::weakly_canonical(options.target).string()};
-  for (const auto& layer : opened.target.architecture().linears) {
-    about.modules.push_back(layer.module);
-    if (assembly.contains(layer.weight)) {
-      auto factors = assembly.factors(layer.weight);
-      factors.scale *= options.alpha;
-      modules[layer.module] = factors;
-    }
-  }
-  write_adapter(directory, modules, about);
-}
-
 ordered_json totals_of(const ordered_json& parameters) {
   std::map<std::string, int64_t> counts;
   for (const auto& row : parameters) {
@@ -400,6 +318,8 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
     watch(static_cast<double>(done), static_cast<double>(all), "writing");
   };
   std::optional<WrittenModel> written;
+  Seconds seconds = maps.aligner ? maps.aligner->seconds() : Seconds();
+  std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
   SideFiles side;
   if (write == "model") {
     written = write_model(
@@ -409,9 +329,10 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   } else if (write == "update") {
     write_update_file(opened, plan, assembly, work.staged(), writing);
   } else {
-    write_adapter_files(options, opened, assembly, work.staged());
+    write_adapter_files(options, opened, files, assembly, work.staged());
   }
 
+  stopwatch.emplace(seconds, "record");
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
   record["method"] = opened.alignment ? opened.alignment->about().at("method").get<std::string>()
@@ -449,6 +370,8 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
       work.staged(), record, options.recipe,
       write == "adapter" ? "peft" : library_of(opened.target.location().family));
   work.finish();
+  stopwatch.reset();
+  record["seconds"] = seconds;  // for whoever waits, and not in the file: there it would differ
   return record;
 }
 

@@ -58,7 +58,7 @@ int64_t most_sequences(const model::Batch& inputs) {
 
 void check_counts(const model::Batch& source, const model::Batch& target) {
   for (const auto& [name, tensor] : source) {
-    const auto other = target.find(name == "text" ? "input_ids" : name);
+    const auto other = target.find(name);
     require(
         other == target.end() || other->second.size(0) == tensor.size(0), "calibration tensor ",
         name, " has ", tensor.size(0), " sequences for the source and ",

@@ -9,7 +9,7 @@
 namespace theseus::stats {
 namespace {
 
-constexpr int64_t kSmallProduct = 512 * 512;  // elements of the result
+constexpr int64_t kSmallProduct = 1024 * 1024;  // elements of the result
 constexpr int64_t kRowsAtATime = 4096;
 
 void accumulate(at::Tensor& sum, const at::Tensor& term) {
@@ -32,10 +32,16 @@ at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
   return sum;
 }
 
+double noise_of_product(int64_t left_width, int64_t right_width) {
+  return left_width * right_width <= kSmallProduct ? 1e-12 : 1e-8;
+}
+
 void PairMoments::add(const at::Tensor& source, const at::Tensor& target, Grams grams) {
   require<InternalError>(
       source.dim() == 2 && target.dim() == 2 && source.size(0) == target.size(0) &&
-          source.size(0) > 0,
+          source.size(0) > 0 &&
+          (rows == 0 ||
+           (source.size(1) == source_sum.size(0) && target.size(1) == target_sum.size(0))),
       "rows ", source.sizes(), " paired with ", target.sizes());
   accumulate(source_sum, source.sum(0, false, at::kDouble));
   accumulate(target_sum, target.sum(0, false, at::kDouble));

@@ -41,8 +41,9 @@ struct PairMoments {
 };
 
 // left^T right [dl, dr] in float64 of float32 rows [n, dl] and [n, dr]. Small products are computed in
-// float64; large ones in float32 for some thousand rows at a time, and summed in float64, which
-// leaves a relative error of about 1e-7 of the largest singular value.
+// float64; large ones in float32 for some thousand rows at a time, and summed in float64.
 at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right);
+// What of such a product is rounding, as a share of its largest singular value.
+double noise_of_product(int64_t left_width, int64_t right_width);
 
 }  // namespace theseus::stats

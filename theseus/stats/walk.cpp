@@ -9,21 +9,12 @@
 namespace theseus::stats {
 namespace {
 
-// Whether the space belongs to a block: its path has the block's number.
-bool in_some_block(const std::string& space) {
-  return model::role_of(space) != space;
-}
-
 std::set<std::string> roles_of(const std::set<std::string>& spaces) {
   std::set<std::string> roles;
   for (const auto& space : spaces) {
     roles.insert(model::role_of(space));
   }
   return roles;
-}
-
-std::string tower_of(const std::string& space) {
-  return space.substr(0, space.find('.'));
 }
 
 }  // namespace
@@ -106,13 +97,14 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
     if (other == by_role.end() || !collect_.observed.contains(space)) {
       continue;
     }
-    if (!in_some_block(space) && outer_stage_.try_emplace(space, stage).first->second != stage) {
+    if (!model::is_in_block(space) &&
+        outer_stage_.try_emplace(space, stage).first->second != stage) {
       continue;
     }
     with_context("pairing the rows of " + space, [&] {
       PairedRows paired{other->second, rows};
       if (rows.dim() == 3) {
-        const auto tower = tower_of(space);
+        const auto tower = model::tower_of_space(space);
         paired = collect_.matchers.at(tower)->match(
             sequences(source, tower, other->second), sequences(target, tower, rows));
       }
@@ -121,6 +113,37 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
           " rows, the target ", paired.target.size(0));
       moments[space].add(paired.source, paired.target, collect_.grams);
     });
+  }
+}
+
+// Brings both sides through one stage.
+void Walk::step(int64_t stage, Side& source, Side& target) {
+  if (stage == 0 || stage + 1 == stages()) {
+    for (auto* side : {&source, &target}) {
+      with_context(c10::str("running ", side->model.location().weights.string()), [&] {
+        stage == 0 ? side->model.network().enter(side->pass)
+                   : side->model.network().leave(side->pass);
+      });
+      side->block = -1;
+    }
+    source.rows = source_capture_.take();
+    target.rows = target_capture_.take();
+    return;
+  }
+  const auto& pair = route_.pairs[static_cast<size_t>(stage - 1)];
+  if (source.block != pair.source) {
+    source.rows.clear();
+    source.before = source.pass.streams;
+    source.block = pair.source;
+    run_source_block(route_.source[static_cast<size_t>(pair.source)], source);
+    source.rows = source_capture_.take();
+  }
+  if (target.block != pair.target) {
+    target.rows.clear();
+    target.before = target.pass.streams;
+    target.block = pair.target;
+    target_.run_block(pair.target, target.pass);
+    target.rows = target_capture_.take();
   }
 }
 
@@ -138,31 +161,11 @@ void Walk::run(
   target.pass.streams = std::move(state.target);
   target.pass.kept = std::move(state.target_kept);
   for (int64_t stage = first; stage < last; ++stage) {
-    if (stage == 0 || stage + 1 == stages()) {
-      for (auto* side : {&source, &target}) {
-        with_context(c10::str("running ", side->model.location().weights.string()), [&] {
-          stage == 0 ? side->model.network().enter(side->pass)
-                     : side->model.network().leave(side->pass);
-        });
-        side->block = -1;
-      }
-      source.rows = source_capture_.take();
-      target.rows = target_capture_.take();
-    } else {
-      const auto& pair = route_.pairs[static_cast<size_t>(stage - 1)];
-      if (source.block != pair.source) {
-        source.before = source.pass.streams;
-        source.block = pair.source;
-        run_source_block(route_.source[static_cast<size_t>(pair.source)], source);
-        source.rows = source_capture_.take();
-      }
-      if (target.block != pair.target) {
-        target.before = target.pass.streams;
-        target.block = pair.target;
-        target_.run_block(pair.target, target.pass);
-        target.rows = target_capture_.take();
-      }
+    {
+      const Stopwatch watch(seconds_, "forward");
+      step(stage, source, target);
     }
+    const Stopwatch watch(seconds_, "statistics");
     add(stage, source, target, moments[stage]);
   }
   // A block that the next pair needs too is run again from where it began.

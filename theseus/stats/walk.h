@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "theseus/base/stopwatch.h"
 #include "theseus/model/model.h"
 #include "theseus/stats/calibration.h"
 #include "theseus/stats/capture.h"
@@ -48,10 +49,13 @@ class Walk {
       std::map<int64_t, Moments>& moments);
   // Frees the weights that stages first .. last - 1 brought in.
   void drop(int64_t first, int64_t last);
+  // Spent so far on "forward" and "statistics".
+  const Seconds& seconds() const { return seconds_; }
 
  private:
   struct Side;
   using Rows = std::map<std::string, at::Tensor>;
+  void step(int64_t stage, Side& source, Side& target);
   void add(int64_t stage, const Side& source, const Side& target, Moments& moments);
   Sequences sequences(const Side& side, const std::string& tower, const at::Tensor& rows) const;
   void run_source_block(const SourceBlock& block, Side& side);
@@ -61,6 +65,7 @@ class Walk {
   Route route_;
   Collect collect_;
   Capture source_capture_, target_capture_;
+  Seconds seconds_;
   std::map<std::string, int64_t> outer_stage_;  // where a space of no block is accumulated
 };
 

@@ -52,6 +52,7 @@ Aligner::Aligner(
 void Aligner::prepare() {
   require_one_family(source_, target_);
   method_ = &maps::method(options_.method);
+  needs_ = maps::needs_of(*method_, options_.maps);
   require(
       calibration_ != nullptr || !method_->needs.moments, "method ", options_.method,
       " needs a calibration");
@@ -96,10 +97,7 @@ std::map<std::string, std::string> Aligner::matcher_words() const {
 }
 
 stats::Grams Aligner::grams() const {
-  const bool whiten = options_.maps.whiten > 0;
-  return {
-      .source = method_->needs.source_gram || whiten,
-      .target = method_->needs.target_gram || whiten};
+  return {.source = needs_.source_gram, .target = needs_.target_gram};
 }
 
 Schedule Aligner::schedule(const SpaceSet& needed) const {
@@ -124,7 +122,7 @@ void Aligner::run(
     const Sink& sink,
     const Watch& watch,
     double seconds) {
-  const auto plan = schedule(needed);
+  const auto plan = agreed_schedule(work, schedule(needed));
   Solver solver(source_, target_, route_, *method_, options_.maps);
   const auto observed = solver.observed_for(needed);
   stats::Walk walk(
@@ -157,12 +155,19 @@ void Aligner::run(
     walk.drop(first, last);
     for (auto stage = first; stage < last; ++stage) {
       tell(batches, "solving");
-      sink.stage(stage, solver.solve(stage, moments[stage], needed), moments[stage]);
+      const auto solved = [&] {
+        const Stopwatch watch_solve(seconds_, "solve");
+        return solver.solve(stage, moments[stage], needed);
+      }();
+      const Stopwatch watch_carry(seconds_, "carry");
+      sink.stage(stage, solved, moments[stage]);
       moments.erase(stage);
     }
     sink.group(first);
     memory.save({last, 0}, moments, solver.outer());
-    memory.forget_before(last);
+  }
+  for (const auto& [phase, spent] : walk.seconds()) {
+    seconds_[phase] += spent;
   }
   watch(steps, steps, "aligned");
   memory.clear();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "theseus/base/stopwatch.h"
 #include "theseus/model/model.h"
 #include "theseus/stats/calibration.h"
 #include "theseus/transport/depth.h"
@@ -63,6 +64,8 @@ class Aligner {
   std::map<std::string, std::string> matcher_words() const;
 
   Schedule schedule(const SpaceSet& needed) const;
+  // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry".
+  const Seconds& seconds() const { return seconds_; }
 
   // Walks, solves the maps of `needed`, and gives them to `sink`. Unfinished work is kept in
   // `work`, a directory of our own, so that the next call with the same arguments goes on from
@@ -83,10 +86,12 @@ class Aligner {
   const stats::Calibration* calibration_;
   AlignOptions options_;
   const maps::Method* method_ = nullptr;
+  maps::Needs needs_;
   std::map<std::string, const stats::Matcher*> matchers_;
   std::map<std::string, int64_t> source_tokens_, target_tokens_;
   stats::Route route_;
   at::Tensor similarity_;
+  Seconds seconds_;
 };
 
 }  // namespace theseus::transport

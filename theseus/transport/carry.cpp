@@ -108,9 +108,12 @@ at::Tensor Carrier::delta_of(const Disposition& row, int64_t stage) const {
 std::optional<update::LowRank> Carrier::factors_of(const Disposition& row, int64_t stage) const {
   std::optional<update::LowRank> sum;
   for (const auto& [parameter, share] : parts(row, stage)) {
-    if (auto factors = update_.find_low_rank(*parameter)) {
+    auto factors = update_.find_low_rank(*parameter);
+    if (factors) {
       factors->scale *= share;
       sum = sum ? side_by_side(*sum, *factors) : *factors;
+    } else if (update_.changes(*parameter)) {
+      return std::nullopt;  // another block's tensor is replaced as a whole: the sum has no factors
     }
   }
   return sum;
@@ -161,11 +164,17 @@ void Carrier::carry(
       Carried now;
       const auto factors = what_ == maps::Carries::kUpdate ? factors_of(row, stage) : std::nullopt;
       if (factors) {
-        const auto& out = matrix_of(maps, row.target->axes[0], factors->up.size(0));
-        const auto& in = matrix_of(maps, row.target->axes[1], factors->down.size(1));
+        const auto carried_axis = [&](const at::Tensor& factor, int64_t axis) {
+          const auto& space = row.target->axes[static_cast<size_t>(axis)];
+          if (model::is_fixed(space)) {
+            return factor;  // labels or vocabulary
+          }
+          const auto& map = matrix_of(maps, space, factor.size(axis));
+          return through(factor.to(map.device()), map, axis).to(at::kCPU);
+        };
         now.factors = update::LowRank{
-            .up = at::mm(out.t(), factors->up.to(out.device())).to(at::kCPU),
-            .down = at::mm(factors->down.to(in.device()), in).to(at::kCPU),
+            .up = carried_axis(factors->up, 0),
+            .down = carried_axis(factors->down, 1),
             .scale = factors->scale};
         now.source_norm = norm_of(*factors);
         now.target_norm = norm_of(*now.factors);

@@ -12,21 +12,17 @@ namespace {
 
 constexpr std::string_view kNotReached = "the calibration does not reach";
 
-std::string tower_of(const std::string& space) {
-  return space.substr(0, space.find('.'));
-}
-
 // The towers whose rows tell about `space`: its own, or those of the layers that write it.
 std::set<std::string> towers_of(const model::Architecture& target, const std::string& space) {
   std::set<std::string> towers;
   for (const auto& tower : target.towers) {
-    if (tower.name == tower_of(space)) {
+    if (tower.name == model::tower_of_space(space)) {
       return {tower.name};
     }
   }
   for (const auto& layer : target.linears) {
     if (std::find(layer.out.begin(), layer.out.end(), space) != layer.out.end()) {
-      towers.insert(tower_of(layer.in));
+      towers.insert(model::tower_of_space(layer.in));
     }
   }
   return towers;

@@ -53,7 +53,35 @@ std::map<std::string, at::Tensor>& part_of(stats::WalkState& state, const std::s
                                  : state.target_kept;
 }
 
+fs::path schedule_file(const fs::path& directory) {
+  return directory / "schedule.safetensors";
+}
+
 }  // namespace
+
+Schedule agreed_schedule(const fs::path& directory, const Schedule& now) {
+  const auto path = schedule_file(directory);
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    std::vector<int64_t> numbers;
+    for (const auto& [first, last] : now.groups) {
+      numbers.insert(numbers.end(), {first, last});
+    }
+    checkpoint::write_safetensors(
+        path, {{"groups", at::tensor(numbers, at::kLong)},
+               {"spill", at::tensor(int64_t{now.spill}, at::kLong)}});
+    return now;
+  }
+  return with_context("reading the unfinished work " + path.string(), [&] {
+    const auto saved = checkpoint::Checkpoint::open(path);
+    const auto numbers = saved.tensor("groups").view({-1, 2});
+    Schedule schedule{.spill = saved.tensor("spill").item<int64_t>() != 0, .cost = now.cost};
+    for (int64_t i = 0; i < numbers.size(0); ++i) {
+      schedule.groups.emplace_back(numbers[i][0].item<int64_t>(), numbers[i][1].item<int64_t>());
+    }
+    return schedule;
+  });
+}
 
 WalkMemory::WalkMemory(fs::path directory, int64_t batches, bool spill, double seconds)
     : directory_(std::move(directory)),
@@ -99,10 +127,8 @@ void WalkMemory::save(
     const std::map<int64_t, stats::Moments>& moments,
     const stats::Moments& outer) {
   const auto start = std::chrono::steady_clock::now();
-  // Between groups the files of the one before will go: a position in it would be of no use. Without
-  // states in it the file is small.
-  const bool must = spill_ && position.batch == 0;
-  if (!must && std::chrono::duration<double>(start - saved_).count() < seconds_) {
+  const bool group_ends = position.batch == 0;
+  if (std::chrono::duration<double>(start - saved_).count() < seconds_ && !(spill_ && group_ends)) {
     return;
   }
   Tensors tensors = {{"position", at::tensor({position.first, position.batch}, at::kLong)}};
@@ -114,6 +140,9 @@ void WalkMemory::save(
     append(tensors, c10::str("state/", batch, "/"), states_[batch]);
   }
   checkpoint::write_safetensors(file(), tensors);
+  if (spill_) {
+    forget_before(position.first);  // not sooner: until now an earlier position was the saved one
+  }
   // Saving must stay a small part of the time: the longer it takes, the longer until the next.
   saved_ = std::chrono::steady_clock::now();
   seconds_ = std::max(seconds_, 20 * std::chrono::duration<double>(saved_ - start).count());
@@ -122,6 +151,7 @@ void WalkMemory::save(
 void WalkMemory::clear() {
   std::error_code ignored;
   fs::remove(file(), ignored);
+  fs::remove(schedule_file(directory_), ignored);
   forget_before(std::numeric_limits<int64_t>::max());
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "theseus/stats/walk.h"
+#include "theseus/transport/schedule.h"
 
 namespace theseus::transport {
 
@@ -16,6 +17,10 @@ struct Position {
   int64_t batch = 0;
 };
 
+// Unfinished work in `directory` goes on by the schedule that it began with: how much memory is free
+// may have changed. Without unfinished work `now` is that schedule, and is kept there.
+Schedule agreed_schedule(const std::filesystem::path& directory, const Schedule& now);
+
 // The hidden states of all batches between groups, in memory or in files, and everything else that
 // an interrupted walk needs to go on. Whatever is saved appears whole or not at all.
 class WalkMemory {
@@ -24,8 +29,8 @@ class WalkMemory {
 
   // Reads what an earlier process saved; false when there is nothing.
   bool load(Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer);
-  // Saves when `seconds` have passed since the last time, and before a group whose states are in
-  // files.
+  // Saves when `seconds` have passed since the last time. With states in files also at the end of a
+  // group, and then removes those that no group will read any more.
   void save(
       const Position& position,
       const std::map<int64_t, stats::Moments>& moments,
@@ -35,10 +40,9 @@ class WalkMemory {
   // The state of a batch at the entry of stage `first`.
   stats::WalkState take(int64_t first, int64_t batch);
   void put(int64_t first, int64_t batch, stats::WalkState state);
-  // No state of stages before `first` is needed any more.
-  void forget_before(int64_t first);
 
  private:
+  void forget_before(int64_t first);
   std::filesystem::path file() const { return directory_ / "walk.safetensors"; }
   std::filesystem::path state_file(int64_t first, int64_t batch) const;
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kProcess = 220'000'000;  // libtorch and ourselves
 // Copies of the largest cross moment, in float64, that a solve holds at once.
-constexpr double kSolveCopies = 7;
+constexpr double kSolveCopies = 11;
 
 int64_t elements(const model::Parameter& parameter) {
   int64_t count = 1;
@@ -20,10 +20,6 @@ int64_t elements(const model::Parameter& parameter) {
     count *= extent;
   }
   return count;
-}
-
-std::string tower_of(const std::string& space) {
-  return space.substr(0, space.find('.'));
 }
 
 struct StageCost {
@@ -62,7 +58,7 @@ class Estimator {
       prefix = c10::str(tower->name, ".", target_block - first, ".");
     }
     const auto mine = [&](const std::string& space) {
-      const bool block = model::role_of(space) != space;
+      const bool block = model::is_in_block(space);
       return outer ? !block && stage != 0 : space.starts_with(prefix);
     };
     int64_t widest = 0;
@@ -130,8 +126,8 @@ class Estimator {
   void add_observed(
       const std::string& space, int64_t source_block, StageCost& cost, int64_t& widest) const {
     const auto [ds, dt] = widths(space, source_block);
-    const auto target = in_.target_tokens.find(tower_of(space));
-    const auto source = in_.source_tokens.find(tower_of(space));
+    const auto target = in_.target_tokens.find(model::tower_of_space(space));
+    const auto source = in_.source_tokens.find(model::tower_of_space(space));
     if (target == in_.target_tokens.end() || source == in_.source_tokens.end()) {
       return;
     }

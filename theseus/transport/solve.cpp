@@ -16,10 +16,6 @@
 namespace theseus::transport {
 namespace {
 
-bool in_some_block(const std::string& space) {
-  return model::role_of(space) != space;
-}
-
 // [C, s; r^T, M]
 at::Tensor with_ones(
     const at::Tensor& cross, const at::Tensor& left, const at::Tensor& right, int64_t rows) {
@@ -79,10 +75,28 @@ const stats::SourceBlock* Solver::source_block(int64_t stage) const {
 bool Solver::belongs(const std::string& space, int64_t stage) const {
   const auto block = target_block(stage);
   if (block == model::kOuter) {
-    return stage != 0 && !in_some_block(space);
+    return stage != 0 && !model::is_in_block(space);
   }
   const auto [tower, first] = target_.architecture().tower_of(block);
-  return space.starts_with(c10::str(tower->name, ".", block - first, "."));
+  const auto& layers = target_.architecture().linears;
+  return space.starts_with(c10::str(tower->name, ".", block - first, ".")) ||
+         (!model::is_in_block(space) &&
+          std::any_of(layers.begin(), layers.end(), [&](const auto& layer) {
+            return layer.block == block &&
+                   layer.in == space;  // a decoder's block reads the encoder
+          }));
+}
+
+std::string Solver::find_behind(const std::string& space) const {
+  const auto& behind = target_.architecture().spaces.at(space).behind;
+  const auto there = [&](const model::Architecture& architecture) {
+    const auto& spaces = architecture.spaces;
+    return model::is_in_block(behind) || spaces.contains(behind);  // a pooler that no head reads
+  };
+  const bool used = method_.needs.moments && options_.rank == maps::Rank::kComplete &&
+                    !behind.empty() && there(source_.architecture()) &&
+                    there(target_.architecture());
+  return used ? behind : "";
 }
 
 std::vector<Solver::Writer> Solver::writers_of(const std::string& space, int64_t stage) const {
@@ -124,8 +138,7 @@ SpaceSet Solver::observed_for(const SpaceSet& needed) const {
   };
   for (const auto& space : needed) {
     want(space);
-    const auto& behind = target_.architecture().spaces.at(space).behind;
-    if (!behind.empty() && options_.rank == maps::Rank::kComplete) {
+    if (const auto behind = find_behind(space); !behind.empty()) {
       want(behind);
     }
   }
@@ -144,7 +157,8 @@ const stats::PairMoments* Solver::find_moments(
 maps::Problem Solver::from_observed(const stats::PairMoments& moments) const {
   const auto used = options_.center ? moments.centred() : moments;
   return {
-      .rows = used.rows,
+      .rows = used.rows - (options_.center ? 1 : 0),
+      .noise = stats::noise_of_product(used.cross.size(0), used.cross.size(1)),
       .cross = used.cross,
       .source_gram = used.source_gram,
       .target_gram = used.target_gram};
@@ -162,7 +176,9 @@ at::Tensor Solver::affine(
         const auto stored = block == nullptr || parameter.block == model::kOuter
                                 ? model.checkpoint().tensor(parameter.stored)
                                 : stats::blended(source_, *block, tensor);
-        return stored.to(device, at::kDouble);
+        const auto result = stored.to(device, at::kDouble);
+        model.checkpoint().forget(parameter.stored);
+        return result;
       }
     }
     throw InternalError("no tensor " + tensor);
@@ -208,7 +224,9 @@ maps::Problem Solver::from_writers(
           options_.center ? second : with_ones(second, left_sum, right_sum, used.rows);
       return at::mm(at::mm(left, inner), right.t());
     };
-    problem.rows += used.rows;
+    problem.rows += used.rows - (options_.center ? 1 : 0);
+    problem.noise =
+        std::max(problem.noise, stats::noise_of_product(used.cross.size(0), used.cross.size(1)));
     problem.source_basis = source_basis;
     problem.target_basis = target_basis;
     accumulate(problem.cross, image(source, used.cross, target, used.source_sum, used.target_sum));
@@ -302,7 +320,7 @@ maps::Problem Solver::problem(
 
 MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
   for (const auto& [space, found] : moments) {
-    if (!in_some_block(space)) {
+    if (!model::is_in_block(space)) {
       outer_[space] = found;
     }
   }
@@ -316,8 +334,8 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
       if (method_.needs.moments && !question.cross.defined()) {
         return;  // not reached by the calibration
       }
-      const auto prior = solved.find(target_.architecture().spaces.at(space).behind);
-      if (prior != solved.end() && options_.rank == maps::Rank::kComplete) {
+      const auto prior = solved.find(find_behind(space));
+      if (prior != solved.end()) {
         question.prior = prior->second.matrix.to(at::kDouble);
       }
       solved[space] = method_.solve(question, options_);
@@ -330,8 +348,7 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
     }
   }
   for (const auto& space : mine) {
-    const auto& behind = target_.architecture().spaces.at(space).behind;
-    if (!behind.empty() && options_.rank == maps::Rank::kComplete && method_.needs.moments) {
+    if (const auto behind = find_behind(space); !behind.empty()) {
       solve_one(behind);
     }
   }

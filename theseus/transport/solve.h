@@ -29,9 +29,13 @@ class Solver {
   // Spaces whose rows must be seen so that those of `needed` can be solved.
   SpaceSet observed_for(const SpaceSet& needed) const;
   // Those of `needed` that belong to `stage`: to its block, or to no block when `stage` is the last
-  // one. Throws InputError when a map cannot be made with this method, NumericError when there is
+  // one or its block reads them. Throws InputError when a map cannot be made with this method, NumericError when there is
   // no trustworthy one.
   MapSet solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed);
+
+  // What `stage` knows of a space that belongs to it, without the prior.
+  maps::Problem problem(
+      const std::string& space, int64_t stage, const stats::Moments& moments) const;
 
   // Moments of spaces that belong to no block, which later stages may need; for resuming.
   stats::Moments& outer() { return outer_; }
@@ -46,11 +50,11 @@ class Solver {
   int64_t target_block(int64_t stage) const;
   const stats::SourceBlock* source_block(int64_t stage) const;
   bool belongs(const std::string& space, int64_t stage) const;
+  // The space whose map says what the statistics of `space` leave open; empty: none.
+  std::string find_behind(const std::string& space) const;
   std::vector<Writer> writers_of(const std::string& space, int64_t stage) const;
   const stats::PairMoments* find_moments(
       const std::string& space, const stats::Moments& moments) const;
-  maps::Problem problem(
-      const std::string& space, int64_t stage, const stats::Moments& moments) const;
   maps::Problem from_observed(const stats::PairMoments& moments) const;
   maps::Problem from_writers(
       const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const;

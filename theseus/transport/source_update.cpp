@@ -159,6 +159,8 @@ bool SourceUpdate::changes(const model::Parameter& parameter) const {
   require(
       same || model::all_finite(now), found->second, " of the tuned model ", path_.string(),
       " holds NaN or infinity");
+  tuned_->forget(found->second);
+  base_->forget(parameter.stored);
   return !same;
 }
 
@@ -192,6 +194,8 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
     auto now = tuned_->tensor(stored_.at(parameter.tensor));
     now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
     delta = now.to(at::kFloat) - base_of(parameter).to(at::kFloat);
+    tuned_->forget(stored_.at(parameter.tensor));
+    base_->forget(parameter.stored);
   }
   if (!delta.defined()) {
     return delta;

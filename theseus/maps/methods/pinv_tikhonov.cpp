@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "theseus/base/error.h"
 #include "theseus/maps/gram.h"
 #include "theseus/maps/problem.h"
 
@@ -10,7 +9,6 @@ namespace theseus::maps::methods {
 namespace {
 
 Map solve(const Problem& problem, const Options& options) {
-  require(options.ridge >= 0, "the ridge must not be negative, found ", options.ridge);
   const auto cross = checked_cross(problem);
   const auto target = checked_target_gram(problem);
   const auto gram = spectrum(target);

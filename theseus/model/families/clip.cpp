@@ -86,9 +86,8 @@ class Clip final : public Network {
   void leave(Pass& pass) const override {
     at::Tensor image, text;
     if (const auto found = pass.streams.find("visual"); found != pass.streams.end()) {
-      const auto cls = pass.layer_norm(
-          visual_.prefix + "post_layernorm", found->second.select(1, 0), visual_.eps);
-      image = normalised(pass.linear("visual_projection", cls));
+      const auto x = pass.layer_norm(visual_.prefix + "post_layernorm", found->second, visual_.eps);
+      image = normalised(pass.linear("visual_projection", x.select(1, 0)));
       pass.outputs["image_embeds"] = image;
     }
     if (const auto found = pass.streams.find("text"); found != pass.streams.end()) {
@@ -198,6 +197,7 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
   declare_blocks(declare, visual, 0);
   declare.norm("vision_model.post_layernorm", {"visual.final", v.width}, true);
   declare.linear("visual_projection", {"embed", embed}, {"visual.final", v.width}, false);
+  declare.reads_pooled("visual.pooled");
   declare.tensor(
       "text_model.embeddings.token_embedding.weight", {t.vocabulary, t.width},
       {"<vocab>", "text.stream"});
@@ -207,6 +207,7 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
   declare_blocks(declare, text, v.blocks);
   declare.norm("text_model.final_layer_norm", {"text.final", t.width}, true);
   declare.linear("text_projection", {"embed", embed}, {"text.final", t.width}, false);
+  declare.reads_pooled("text.pooled");
   declare.tensor("logit_scale", {}, {});
   declare.buffers({"*embeddings.position_ids"});
 

@@ -190,6 +190,7 @@ Architecture open(const Json& file, const checkpoint::Checkpoint& checkpoint) {
   result.variant = "CLIP";
   result.towers = {visual, text};
   result.inputs = {"pixel_values", "text"};
+  result.prefix = "text.";  // of custom_text
   result.adopt(std::move(declare));
   result.network = std::make_unique<OpenClip>(
       visual, text, prefix, activation(quick ? "quick_gelu" : "gelu", config.where("quick_gelu")));

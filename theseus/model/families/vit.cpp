@@ -147,6 +147,7 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
     const auto pooled = size_of(config, "pooler_output_size", tower.width);
     declare.linear(
         prefix + "pooler.dense", {"visual.pooled", pooled}, {"visual.final", tower.width}, true);
+    declare.reads_pooled("visual.first");
   }
 
   Architecture result;

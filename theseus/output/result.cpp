@@ -1,0 +1,108 @@
+#include "theseus/output/result.h"
+
+#include <map>
+#include <set>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/output/space.h"
+#include "theseus/output/write_adapter.h"
+#include "theseus/output/write_update.h"
+
+namespace theseus::output {
+
+namespace fs = std::filesystem;
+using transport::Disposition;
+
+std::string write_word(const JobOptions& options, const transport::SourceUpdate* update) {
+  const bool adapter = update != nullptr && update->is_adapter();
+  const auto word = !options.write.empty() ? options.write : adapter ? "adapter" : "model";
+  require(
+      word != "adapter" || adapter || update == nullptr,
+      "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "
+      "use --write model or update");
+  return word;
+}
+
+namespace {
+
+int64_t update_bytes(const std::vector<Disposition>& plan) {
+  int64_t bytes = 0;
+  for (const auto& row : plan) {
+    int64_t elements = row.carried ? 4 : 0;
+    for (const auto extent : row.target->shape) {
+      elements *= extent;
+    }
+    bytes += elements;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+int64_t disk_needed(
+    const std::string& write,
+    const model::Model& target,
+    const std::vector<Disposition>& plan,
+    const transport::Schedule* schedule) {
+  const auto work =
+      update_bytes(plan) + (schedule != nullptr && schedule->spill ? 2 * schedule->cost.states : 0);
+  return work + (write == "model"    ? bytes_of_output(target)
+                 : write == "update" ? update_bytes(plan)
+                                     : 0);
+}
+
+// Zeros for what the update changes and nothing carries: whoever reads the file sees that, too.
+void write_update_file(
+    const Opened& opened,
+    const std::vector<Disposition>& plan,
+    const Assembly& assembly,
+    const fs::path& directory,
+    const Watch& watch) {
+  std::set<std::string> wanted;
+  for (const auto& row : plan) {
+    const bool left = !row.carried && row.source != nullptr && opened.update->changes(*row.source);
+    if (left || assembly.contains(row.target->tensor)) {
+      wanted.insert(row.target->tensor);
+    }
+  }
+  std::vector<UpdateEntry> entries;
+  for (const auto& tensor : wanted) {
+    entries.push_back({tensor, assembly.shape(tensor)});
+  }
+  write_update(
+      directory, entries,
+      [&](const std::string& tensor) {
+        const auto delta = assembly.delta(tensor);
+        return delta.defined() ? delta : at::zeros(assembly.shape(tensor), at::kFloat);
+      },
+      watch);
+}
+
+void write_adapter_files(
+    const JobOptions& options,
+    const Opened& opened,
+    const CarriedFiles& files,
+    const Assembly& assembly,
+    const fs::path& directory) {
+  require(
+      files.all_low_rank(),
+      "the adapter also replaces whole tensors that were carried, which an adapter for another "
+      "model cannot hold; use --write model");
+  std::map<std::string, update::LowRank> modules;
+  AdapterOptions about{
+      .task = opened.update->adapter()->task,
+      .base_model = fs::weakly_canonical(options.target).string()};
+  for (const auto& layer : opened.target.architecture().linears) {
+    about.modules.push_back(layer.module);
+    if (assembly.contains(layer.weight)) {
+      auto factors = assembly.factors(layer.weight);
+      factors.scale *= options.alpha;
+      modules[layer.module] = factors;
+    }
+  }
+  write_adapter(directory, modules, about);
+}
+
+}  // namespace theseus::output

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "theseus/output/assembly.h"
+#include "theseus/output/deltas.h"
+#include "theseus/output/opened.h"
+#include "theseus/transport/plan.h"
+#include "theseus/transport/schedule.h"
+
+namespace theseus::output {
+
+// "model", "update" or "adapter": as asked, or as the update is. Throws InputError for an adapter from
+// an update that is none. `update` may be null.
+std::string write_word(const JobOptions& options, const transport::SourceUpdate* update);
+
+// Bytes for the output and for what is kept until it is there. `schedule` may be null.
+int64_t disk_needed(
+    const std::string& write,
+    const model::Model& target,
+    const std::vector<transport::Disposition>& plan,
+    const transport::Schedule* schedule);
+
+void write_update_file(
+    const Opened& opened,
+    const std::vector<transport::Disposition>& plan,
+    const Assembly& assembly,
+    const std::filesystem::path& directory,
+    const Watch& watch);
+
+// Throws InputError when something was carried that an adapter cannot hold.
+void write_adapter_files(
+    const JobOptions& options,
+    const Opened& opened,
+    const CarriedFiles& files,
+    const Assembly& assembly,
+    const std::filesystem::path& directory);
+
+}  // namespace theseus::output
