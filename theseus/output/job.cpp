@@ -330,7 +330,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   } else if (write == "update") {
     write_update_file(opened, plan, assembly, work.staged(), writing);
   } else {
-    write_adapter_files(options, opened, assembly, work.staged());
+    write_adapter_files(options, opened, files, assembly, work.staged());
   }
 
   stopwatch.emplace(seconds, "record");
