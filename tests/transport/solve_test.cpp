@@ -116,7 +116,11 @@ class Fixture {
             {target, target.taps.at(tap).narrow(-1, target_row, dt)});
         stats::PairMoments moments;
         moments.add(paired.source, paired.target, {.source = true, .target = true});
-        sums[space].merge(options_.center ? moments.centred() : moments);
+        if (options_.center) {
+          moments = moments.centred();
+          --moments.rows;  // a direction goes with the mean
+        }
+        sums[space].merge(moments);
         source_row += ds;
         target_row += dt;
       }

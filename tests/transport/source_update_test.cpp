@@ -111,7 +111,7 @@ TEST_F(SourceUpdateTest, SaysWhatItDoesNotCarry) {
   tuned["new_head.weight"] = at::zeros({2, 2});
   const auto update = SourceUpdate::open(file(tuned), source_);
   ASSERT_EQ(update.notes().size(), 1U);
-  tests::expect_parts(update.notes()[0], "1 tensors", "new_head.weight", "not carried");
+  tests::expect_parts(update.notes()[0], "not carried", "(1)", "new_head.weight");
 }
 
 TEST_F(SourceUpdateTest, SaysWhenDtypesDiffer) {
@@ -136,7 +136,7 @@ TEST_F(SourceUpdateTest, RefusesWhatIsNoTuneOfTheSource) {
         SourceUpdate::open(file({{one.stored, at::full_like(base.at(one.stored), NAN)}}), source_);
     update.find_delta(one);
   });
-  tests::expect_parts(message, "NaN", "fc1");
+  tests::expect_parts(message, "NaN", one.stored);
   tests::expect_parts(refusal(tests::case_path("adapted_llama_adapter")), "adapted_llama_adapter");
   tests::expect_parts(refusal(scratch_ / "nothing"), "nothing");
 }
