@@ -16,6 +16,8 @@ class CarriedFiles {
  public:
   explicit CarriedFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
+  const std::filesystem::path& directory() const { return directory_; }
+
   // Writes a group; `rows` goes with it as JSON.
   void write(
       int64_t first,
