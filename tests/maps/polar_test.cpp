@@ -49,8 +49,8 @@ TEST(Polar, ScaleDoesNotMatter) {
 
 TEST(Polar, WhatIsBelowTheNoiseCountsAsZero) {
   const auto [matrix, factor] = planted(40, 50, 1e8, 11);
-  const auto found = polar(matrix);
-  const auto by_svd = polar_by_svd(matrix);
+  const auto found = polar(matrix, {.share = 1e-7});
+  const auto by_svd = polar_by_svd(matrix, {.share = 1e-7});
   EXPECT_EQ(found.rank, by_svd.rank);
   EXPECT_EQ(found.rank, 35);  // 10^(-8 i / 39) > 1e-7
   EXPECT_LT(distance(found.factor(), by_svd.factor()), 1e-8);

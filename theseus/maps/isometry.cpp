@@ -100,7 +100,9 @@ Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank) {
   if (rank == Rank::kArbitrary) {
     return any_isometry(problem, core);
   }
-  return isometry_from(problem, polar(core, {.share = problem.noise, .most = problem.rows}), rank);
+  return isometry_from(
+      problem, polar(core, {.share = problem.noise, .most = std::min(problem.rows, problem.most)}),
+      rank);
 }
 
 }  // namespace theseus::maps

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,8 @@ struct Problem {
   int64_t source_width = 0;  // ds
   int64_t target_width = 0;  // dt
   int64_t rows = 0;          // M, paired: no more directions than these are known
+  // Directions that can be known at most, whatever the statistics say.
+  int64_t most = std::numeric_limits<int64_t>::max();
   double noise = 1e-12;  // singular values of `cross` below this share of the largest say nothing
   // A space that is the image of a smaller one has its moments in that one: its rows are z Q^T with
   // Q orthonormal. Undefined: Q is the identity.

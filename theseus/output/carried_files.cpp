@@ -89,4 +89,10 @@ transport::Carried CarriedFiles::read(const std::string& parameter) const {
   return result;
 }
 
+bool CarriedFiles::all_low_rank() const {
+  return std::all_of(files_.begin(), files_.end(), [](const auto& item) {
+    return item.second->find(item.first + kUp) != nullptr;
+  });
+}
+
 }  // namespace theseus::output

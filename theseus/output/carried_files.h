@@ -16,6 +16,8 @@ class CarriedFiles {
  public:
   explicit CarriedFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
+  const std::filesystem::path& directory() const { return directory_; }
+
   // Writes a group; `rows` goes with it as JSON.
   void write(
       int64_t first,
@@ -28,6 +30,8 @@ class CarriedFiles {
   bool contains(const std::string& parameter) const { return files_.contains(parameter); }
   size_t size() const { return files_.size(); }
   transport::Carried read(const std::string& parameter) const;
+  // Whether every carried parameter is in factors.
+  bool all_low_rank() const;
 
  private:
   std::filesystem::path directory_;

@@ -180,7 +180,6 @@ void carry_all(
     Maps& maps,
     const std::vector<Disposition>& plan,
     const CarriedFiles& files,
-    const fs::path& work,
     const transport::Watch& watch) {
   const transport::Carrier carrier(
       *opened.update, opened.source.architecture(), maps.route, plan, maps.method->carries,
@@ -203,7 +202,7 @@ void carry_all(
           }};
   const auto needed = transport::spaces_of(plan);
   if (maps.aligner) {
-    run_once(*maps.aligner, needed, work, sink, watch, options.save_every);
+    run_once(*maps.aligner, needed, files.directory(), sink, watch, options.save_every);
     return;
   }
   const auto stages = static_cast<int64_t>(maps.route.pairs.size()) + 2;
@@ -311,7 +310,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   }
   work.keep();
   CarriedFiles files(work.path());
-  carry_all(options, opened, maps, plan, files, work.path(), watch);
+  carry_all(options, opened, maps, plan, files, watch);
   files.open();
 
   const Assembly assembly(opened.target.architecture(), files);

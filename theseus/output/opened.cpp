@@ -46,8 +46,8 @@ void require_apart(const JobOptions& options) {
   if (options.out.empty()) {
     return;
   }
-  const auto canonical = fs::weakly_canonical(options.out);
-  const auto out = canonical.has_filename() ? canonical : canonical.parent_path();
+  const auto normal = options.out.lexically_normal();
+  const auto out = fs::weakly_canonical(normal.has_filename() ? normal : normal.parent_path());
   for (const auto& input :
        {options.source, options.tuned, options.target, options.calibration, options.alignment}) {
     const auto path = input.empty() ? input : fs::weakly_canonical(input);

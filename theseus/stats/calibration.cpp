@@ -96,18 +96,15 @@ Calibration Calibration::open(
         labels = true;
         continue;
       }
-      bool used = false;
-      for (const bool is_source : {true, false}) {
-        const auto& architecture = is_source ? source : target;
+      const auto give = [&](const char* side, const auto& architecture, model::Batch& inputs) {
         const auto name = name_for(architecture, bare);
-        const bool meant = !own || info.name.starts_with(is_source ? "source/" : "target/");
-        if (meant && takes(architecture, name)) {
-          auto& inputs = is_source ? result.source_ : result.target_;
-          const bool added = inputs.emplace(name, file.tensor(info.name)).second;
-          require(added, "both ", name, " and ", info.name, " are there; keep one of them");
-          used = true;
-        }
-      }
+        const bool meant = (!own || info.name.starts_with(side)) && takes(architecture, name);
+        const bool added = !meant || inputs.emplace(name, file.tensor(info.name)).second;
+        require(added, "both ", name, " and ", info.name, " are there; keep one of them");
+        return meant;
+      };
+      const bool to_source = give("source/", source, result.source_);
+      const bool used = give("target/", target, result.target_) || to_source;
       require(
           used, "tensor ", info.name,
           " is not an input of these models; they take:", listed(source.inputs));

@@ -133,11 +133,12 @@ void Aligner::run(
   std::map<int64_t, stats::Moments> moments;
   memory.load(position, moments, solver.outer());
   const auto steps = static_cast<double>(batches + 1) * static_cast<double>(walk.stages());
-  for (const auto& [first, last] : plan.groups) {
+  for (const auto& group : plan.groups) {
+    const auto first = group.first, last = group.second;
     if (first < position.first) {
       continue;
     }
-    const auto tell = [&, first = first, last = last](int64_t batch, const char* what) {
+    const auto tell = [&](int64_t batch, const char* what) {
       const auto done = static_cast<double>(first) * static_cast<double>(batches + 1) +
                         static_cast<double>(batch) * static_cast<double>(last - first);
       watch(done, steps, c10::str(what, " stage ", first + 1, " of ", walk.stages()));

@@ -99,26 +99,27 @@ bool WalkMemory::load(
   if (!fs::exists(file(), ignored)) {
     return false;
   }
-  return with_context("reading the unfinished work " + file().string(), [&] {
-    const auto saved = checkpoint::Checkpoint::open(file());
-    std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
-    for (const auto& info : saved.tensors()) {
-      const auto path = words(info.name);
-      const auto tensor = saved.tensor(info.name);
-      if (path[0] == "position") {
-        position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
-      } else if (path[0] == "state") {
-        part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = tensor.clone();
-      } else {
-        pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
-      }
-    }
-    for (const auto& [key, tensors] : pairs) {
-      auto& where = key.first < 0 ? outer : moments[key.first];
-      where[key.second] = stats::PairMoments::from(tensors);
-    }
-    return true;
-  });
+  return with_context(
+      "reading the unfinished work " + file().string() + " (--fresh starts over)", [&] {
+        const auto saved = checkpoint::Checkpoint::open(file());
+        std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
+        for (const auto& info : saved.tensors()) {
+          const auto path = words(info.name);
+          const auto tensor = saved.tensor(info.name);
+          if (path[0] == "position") {
+            position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
+          } else if (path[0] == "state") {
+            part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = tensor.clone();
+          } else {
+            pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
+          }
+        }
+        for (const auto& [key, tensors] : pairs) {
+          auto& where = key.first < 0 ? outer : moments[key.first];
+          where[key.second] = stats::PairMoments::from(tensors);
+        }
+        return true;
+      });
 }
 
 void WalkMemory::save(

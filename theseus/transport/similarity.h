@@ -16,8 +16,9 @@ namespace theseus::transport {
 //
 //   CKA(S, R) = |S^T R|_F^2 / (|S^T S|_F |R^T R|_F),
 //
-// in [0, 1], from moments that are summed over batches. Streams wider than some hundred features are
-// first projected by a fixed Gaussian matrix, which leaves the three norms unchanged on average.
+// in [0, 1], from moments that are summed over batches. Where the widths of all
+// blocks together exceed some thousands, streams are first projected by fixed independent Gaussian
+// matrices, which leaves the three squared norms unchanged on average.
 // [source blocks, target blocks] float64; 0 for towers that the calibration does not reach, and
 // between towers.
 at::Tensor block_similarity(

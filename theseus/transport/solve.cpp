@@ -327,7 +327,7 @@ maps::Problem Solver::problem(
               : std::min(
                     found->second.width,
                     source_.architecture().spaces.at(writers.front().source->in).width);
-      result.rows = std::min(result.rows, narrower - (options_.center ? 1 : 0));
+      result.most = narrower - (options_.center ? 1 : 0);
     }
   }
   const auto& info = target_.architecture().spaces.at(space);
