@@ -198,7 +198,7 @@ class Program(support.CommandTest):
         self.refused(says="A subcommand is required")
 
     def test_unknown_command(self):
-        self.refused("transprot", says=["there is no command 'transprot'", "forward inspect verify"])
+        self.refused("transprot", says=["there is no command 'transprot'", "forward inspect plan run transport verify"])
         self.refused("--nonsense", says="Run with --help")
         self.refused("inspect", "x", "--nonsense", says="--nonsense")
 
