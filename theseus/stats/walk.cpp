@@ -32,7 +32,9 @@ at::Tensor blended(
   const auto& parameters = source.architecture().parameters;
   const auto role = model::role_of(tensor);
   at::Tensor sum;
-  for (const auto& [part, share] : block.parts) {
+  for (const auto& item : block.parts) {
+    const auto part = item.first;
+    const auto share = item.second;
     const auto found =
         std::find_if(parameters.begin(), parameters.end(), [&](const model::Parameter& parameter) {
           return parameter.block == part && model::role_of(parameter.tensor) == role;
@@ -92,7 +94,9 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
   for (const auto& [space, rows] : source.rows) {
     by_role[model::role_of(space)] = rows;
   }
-  for (const auto& [space, rows] : target.rows) {
+  for (const auto& seen : target.rows) {
+    const auto& space = seen.first;
+    const auto& rows = seen.second;
     const auto other = by_role.find(model::role_of(space));
     if (other == by_role.end() || !collect_.observed.contains(space)) {
       continue;
