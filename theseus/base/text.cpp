@@ -1,5 +1,7 @@
 #include "theseus/base/text.h"
 
+#include <algorithm>
+
 namespace theseus {
 namespace {
 
@@ -34,6 +36,15 @@ std::string without_controls(std::string_view text) {
     }
   }
   return result;
+}
+
+std::string joined(const std::vector<std::string>& names, size_t most) {
+  std::string result;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i) {
+    result.append(i == 0 ? "" : ", ").append(names[i]);
+  }
+  return names.size() > most ? result + " and " + std::to_string(names.size() - most) + " more"
+                             : result;
 }
 
 }  // namespace theseus

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace theseus {
 
@@ -13,5 +14,8 @@ std::string printable(std::string_view text, size_t longest = 120);
 // Text of several lines on its way to a terminal: control characters other than the end of a line
 // become \xNN, letters of every language stay.
 std::string without_controls(std::string_view text);
+
+// "a, b, c and 2 more": the first `most` of the names.
+std::string joined(const std::vector<std::string>& names, size_t most);
 
 }  // namespace theseus

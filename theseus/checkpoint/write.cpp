@@ -38,22 +38,6 @@ Shards fill_shards(const std::vector<const Entry*>& entries, int64_t shard_bytes
   return shards;
 }
 
-std::vector<std::string> shard_names(const std::string& stem, size_t count) {
-  if (count == 1) {
-    return {stem + ".safetensors"};
-  }
-  const auto five_digits = [](size_t number) {
-    const auto text = std::to_string(number);
-    return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;
-  };
-  std::vector<std::string> names;
-  for (size_t i = 1; i <= count; ++i) {
-    names.push_back(
-        c10::str(stem, "-", five_digits(i), "-of-", five_digits(count), ".safetensors"));
-  }
-  return names;
-}
-
 int64_t elements_of(const Entry& entry) {
   return entry_bytes(entry) / static_cast<int64_t>(c10::elementSize(entry.dtype));
 }
@@ -174,6 +158,22 @@ void check_free(const fs::path& path) {
 }
 
 }  // namespace
+
+std::vector<std::string> shard_names(const std::string& stem, size_t count) {
+  if (count == 1) {
+    return {stem + ".safetensors"};
+  }
+  const auto five_digits = [](size_t number) {
+    const auto text = std::to_string(number);
+    return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;
+  };
+  std::vector<std::string> names;
+  for (size_t i = 1; i <= count; ++i) {
+    names.push_back(
+        c10::str(stem, "-", five_digits(i), "-of-", five_digits(count), ".safetensors"));
+  }
+  return names;
+}
 
 void write_safetensors(
     const fs::path& path, const std::vector<Entry>& entries, const Source& source) {

@@ -26,6 +26,9 @@ struct Entry {
 // Yields one entry's tensor when its turn comes, so that a model larger than memory can be written.
 using Source = std::function<at::Tensor(const Entry&)>;
 
+// "<stem>.safetensors" for one, "<stem>-00001-of-0000N.safetensors" and so on for several.
+std::vector<std::string> shard_names(const std::string& stem, size_t count);
+
 // One safetensors file. Tensors stand in the order of the reference writer: by element type
 // (widest alignment first), then by name. The same input gives the same bytes. The file appears whole
 // or not at all. Throws InputError when it cannot be written, InternalError when `source` yields

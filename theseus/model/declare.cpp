@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 
 namespace theseus::model {
 namespace {
@@ -21,14 +22,6 @@ bool matches(std::string_view name, std::string_view pattern) {
     return name.ends_with(pattern.substr(1));
   }
   return name == pattern;
-}
-
-std::string joined(const std::vector<std::string>& names, size_t most) {
-  std::string result;
-  for (size_t i = 0; i < std::min(names.size(), most); ++i) {
-    result.append(i == 0 ? "" : ", ").append(names[i]);
-  }
-  return names.size() > most ? c10::str(result, " and ", names.size() - most, " more") : result;
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ BlockSpaces::BlockSpaces(const Tower& tower, int64_t block) {
 }
 
 int64_t tokens_of(const Tower& tower) {
-  const auto grid = tower.image / tower.patch;
+  const auto grid = tower.grid();
   require(grid > 0, "a patch of ", tower.patch, " pixels does not fit an image of ", tower.image);
   return grid * grid + 1;
 }

@@ -93,6 +93,8 @@ struct Tower {
   int64_t positions = 0;  // longest input in tokens; 0: not bounded by the weights
   int64_t image = 0;      // pixels a side
   int64_t patch = 0;
+
+  int64_t grid() const { return image > 0 ? image / patch : 0; }  // patches a side; 0: no images
 };
 
 // Two names for one tensor: `name` is not stored, or stored as an exact copy of `tied_to`.

@@ -1,6 +1,5 @@
 #include "theseus/output/carried_files.h"
 
-#include <algorithm>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -87,12 +86,6 @@ transport::Carried CarriedFiles::read(const std::string& parameter) const {
   result.source_norm = norms[0].item<double>();
   result.target_norm = norms[1].item<double>();
   return result;
-}
-
-bool CarriedFiles::all_low_rank() const {
-  return std::all_of(files_.begin(), files_.end(), [](const auto& item) {
-    return item.second->find(item.first + kUp) != nullptr;
-  });
 }
 
 }  // namespace theseus::output

@@ -30,8 +30,6 @@ class CarriedFiles {
   bool contains(const std::string& parameter) const { return files_.contains(parameter); }
   size_t size() const { return files_.size(); }
   transport::Carried read(const std::string& parameter) const;
-  // Whether every carried parameter is in factors.
-  bool all_low_rank() const;
 
  private:
   std::filesystem::path directory_;

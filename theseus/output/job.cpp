@@ -165,11 +165,11 @@ void require_something(const std::vector<Disposition>& plan) {
 // An adapter holds factors; whole tensors that another replaced would have to be those of its model.
 void require_factors(const std::vector<Disposition>& plan, const transport::SourceUpdate& update) {
   for (const auto& row : plan) {
-    require(
-        !row.carried || update.find_low_rank(*row.source), "the adapter replaces ",
-        row.source->name,
-        " as a whole, which an adapter for another model cannot hold; use "
-        "--write model");
+    if (row.carried && !update.find_low_rank(*row.source)) {
+      throw InputError(c10::str(
+          "the adapter replaces ", row.source->name,
+          " as a whole, which an adapter for another model cannot hold; use --write model"));
+    }
   }
 }
 
@@ -257,6 +257,27 @@ std::vector<std::string> notes_before(
   return notes;
 }
 
+// The head of a transport's record: what went in, and how it was asked for.
+ordered_json describe_job(
+    const JobOptions& options, const Opened& opened, const Maps& maps, const std::string& write) {
+  ordered_json record = {{"theseus", options.version}, {"options", options.words}};
+  record.update(describe_inputs(options, opened));
+  record["method"] = opened.alignment ? opened.alignment->about().at("method").get<std::string>()
+                                      : options.align.method;
+  record["alpha"] = options.alpha;
+  record["write"] = write;
+  record["device"] = c10::str(options.placement.device);
+  record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
+  record["depth"] =
+      opened.alignment
+          ? ordered_json(opened.alignment->about().at("depth"))
+          : describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
+  if (maps.aligner) {
+    record["match"] = maps.aligner->matcher_words();
+  }
+  return record;
+}
+
 }  // namespace
 
 ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) {
@@ -333,21 +354,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   }
 
   stopwatch.emplace(seconds, "record");
-  ordered_json record = {{"theseus", options.version}, {"options", options.words}};
-  record.update(describe_inputs(options, opened));
-  record["method"] = opened.alignment ? opened.alignment->about().at("method").get<std::string>()
-                                      : options.align.method;
-  record["alpha"] = options.alpha;
-  record["write"] = write;
-  record["device"] = c10::str(options.placement.device);
-  record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
-  record["depth"] =
-      opened.alignment
-          ? ordered_json(opened.alignment->about().at("depth"))
-          : describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
-  if (maps.aligner) {
-    record["match"] = maps.aligner->matcher_words();
-  }
+  auto record = describe_job(options, opened, maps, write);
   record["parameters"] = describe_carried(plan, files, written ? &*written : nullptr);
   record["totals"] = totals_of(record["parameters"]);
   record["update"] = describe_update(plan, opened);

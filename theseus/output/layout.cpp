@@ -47,29 +47,18 @@ bool are_safetensors(const std::vector<fs::path>& files) {
   });
 }
 
-std::string five_digits(size_t number) {
-  const auto text = std::to_string(number);
-  return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;
-}
-
 // Names of the files to write, as many as the checkpoint has.
 std::vector<std::string> file_names(
     const model::Model& target, const fs::path& weights, bool sharded) {
   const auto& files = target.checkpoint().files();
-  const auto stem = stem_of(family_of(target));
-  const bool keep = are_safetensors(files);
+  if (!are_safetensors(files)) {
+    return checkpoint::shard_names(stem_of(family_of(target)), files.size());
+  }
   std::vector<std::string> names;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (keep) {
-      names.push_back(
-          sharded ? files[i].lexically_relative(weights.parent_path()).string()
-                  : files[i].filename().string());
-    } else if (sharded) {
-      names.push_back(
-          c10::str(stem, "-", five_digits(i + 1), "-of-", five_digits(files.size()), kExtension));
-    } else {
-      names.push_back(stem + std::string(kExtension));
-    }
+  for (const auto& file : files) {
+    names.push_back(
+        sharded ? file.lexically_relative(weights.parent_path()).string()
+                : file.filename().string());
   }
   return names;
 }

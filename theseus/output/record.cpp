@@ -111,11 +111,14 @@ ordered_json describe_update(const std::vector<Disposition>& plan, const Opened&
   double kept = 0, all = 0;
   ordered_json rows = ordered_json::array();
   for (const auto& parameter : source.parameters) {
-    const auto delta = opened.update->find_delta(parameter);
-    if (!delta.defined()) {
+    if (!opened.update->changes(parameter)) {
       continue;
     }
-    const auto square = delta.to(at::kDouble).square().sum().item<double>();
+    const auto factors = opened.update->find_low_rank(parameter);
+    const auto square =
+        factors
+            ? std::pow(factors->norm(), 2)
+            : opened.update->find_delta(parameter).to(at::kDouble).square().sum().item<double>();
     all += square;
     if (const auto reason = left.reason(parameter)) {
       kept += square;

@@ -88,36 +88,7 @@ Calibration Calibration::open(
     const auto file = checkpoint::Checkpoint::open(path);
     Calibration result;
     result.path_ = path;
-    bool labels = false;
-    for (const auto& info : file.tensors()) {
-      const bool own = info.name.starts_with("source/") || info.name.starts_with("target/");
-      const auto bare = own ? info.name.substr(7) : info.name;
-      if (kIgnored.contains(bare)) {
-        labels = true;
-        continue;
-      }
-      const auto give = [&](const char* side, const auto& architecture, model::Batch& inputs) {
-        const auto name = name_for(architecture, bare);
-        const bool meant = (!own || info.name.starts_with(side)) && takes(architecture, name);
-        const bool added = !meant || inputs.emplace(name, file.tensor(info.name)).second;
-        require(added, "both ", name, " and ", info.name, " are there; keep one of them");
-        return meant;
-      };
-      const bool to_source = give("source/", source, result.source_);
-      const bool used = give("target/", target, result.target_) || to_source;
-      require(
-          used, "tensor ", info.name,
-          " is not an input of these models; they take:", listed(source.inputs));
-      result.shares_ids_ = result.shares_ids_ || (!own && (bare == "input_ids" || bare == "text"));
-    }
-    for (const auto& [inputs, side, architecture] :
-         {std::tuple(&result.source_, "source", &source),
-          std::tuple(&result.target_, "target", &target)}) {
-      require(
-          !inputs->empty(), labels ? "beside labels, which are not used, " : "",
-          "it holds no input for the ", side, " model, which takes:", listed(architecture->inputs),
-          " (or ", side, "/NAME for this model alone)");
-    }
+    result.take(file, source, target);
     result.batch_size_ = sampling.batch_size;
     result.sequences_ = most_sequences(result.source_);
     const auto most_target = most_sequences(result.target_);
@@ -127,20 +98,58 @@ Calibration Calibration::open(
     check_counts(result.source_, result.target_);
     result.batches_ = (result.sequences_ + sampling.batch_size - 1) / sampling.batch_size;
     if (sampling.batches > 0) {
-      require(
-          sampling.batches * sampling.batch_size <= result.sequences_, sampling.batches,
-          " batches of ", sampling.batch_size, " were asked for, and there are ", result.sequences_,
-          " sequences");
-      result.batches_ = sampling.batches;
-      for (const auto* inputs : {&result.source_, &result.target_}) {
-        for (const auto& [name, tensor] : *inputs) {
-          result.order_.try_emplace(tensor.size(0), shuffled(tensor.size(0), sampling.seed));
-        }
-      }
-      result.sequences_ = sampling.batches * sampling.batch_size;
+      result.draw(sampling);
     }
     return result;
   });
+}
+
+void Calibration::take(
+    const checkpoint::Checkpoint& file,
+    const model::Architecture& source,
+    const model::Architecture& target) {
+  bool labels = false;
+  for (const auto& info : file.tensors()) {
+    const bool own = info.name.starts_with("source/") || info.name.starts_with("target/");
+    const auto bare = own ? info.name.substr(7) : info.name;
+    if (kIgnored.contains(bare)) {
+      labels = true;
+      continue;
+    }
+    const auto give = [&](const char* side, const auto& architecture, model::Batch& inputs) {
+      const auto name = name_for(architecture, bare);
+      const bool meant = (!own || info.name.starts_with(side)) && takes(architecture, name);
+      const bool added = !meant || inputs.emplace(name, file.tensor(info.name)).second;
+      require(added, "both ", name, " and ", info.name, " are there; keep one of them");
+      return meant;
+    };
+    const bool to_source = give("source/", source, source_);
+    const bool used = give("target/", target, target_) || to_source;
+    require(
+        used, "tensor ", info.name,
+        " is not an input of these models; they take:", listed(source.inputs));
+    shares_ids_ = shares_ids_ || (!own && (bare == "input_ids" || bare == "text"));
+  }
+  for (const auto& [inputs, side, architecture] :
+       {std::tuple(&source_, "source", &source), std::tuple(&target_, "target", &target)}) {
+    require(
+        !inputs->empty(), labels ? "beside labels, which are not used, " : "",
+        "it holds no input for the ", side, " model, which takes:", listed(architecture->inputs),
+        " (or ", side, "/NAME for this model alone)");
+  }
+}
+
+void Calibration::draw(const Sampling& sampling) {
+  require(
+      sampling.batches * sampling.batch_size <= sequences_, sampling.batches, " batches of ",
+      sampling.batch_size, " were asked for, and there are ", sequences_, " sequences");
+  batches_ = sampling.batches;
+  for (const auto* inputs : {&source_, &target_}) {
+    for (const auto& [name, tensor] : *inputs) {
+      order_.try_emplace(tensor.size(0), shuffled(tensor.size(0), sampling.seed));
+    }
+  }
+  sequences_ = sampling.batches * sampling.batch_size;
 }
 
 model::Batch Calibration::cut(const model::Batch& whole, int64_t batch) const {

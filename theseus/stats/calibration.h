@@ -41,6 +41,12 @@ class Calibration {
   model::Batch target(int64_t batch) const { return cut(target_, batch); }
 
  private:
+  // The file's tensors, each for the models that it is meant for.
+  void take(
+      const checkpoint::Checkpoint& file,
+      const model::Architecture& source,
+      const model::Architecture& target);
+  void draw(const Sampling& sampling);
   model::Batch cut(const model::Batch& whole, int64_t batch) const;
 
   std::filesystem::path path_;

@@ -82,8 +82,8 @@ Sequences Walk::sequences(
     result.kept = kept->second;
   }
   for (const auto& candidate : side.model.architecture().towers) {
-    if (candidate.name == tower && candidate.image > 0) {
-      result.grid = candidate.image / candidate.patch;
+    if (candidate.name == tower) {
+      result.grid = candidate.grid();
     }
   }
   return result;

@@ -23,13 +23,6 @@ double norm_of(const at::Tensor& tensor) {
   return std::sqrt(tensor.to(at::kDouble).square().sum().item<double>());
 }
 
-// |up down|_F from r x r products.
-double norm_of(const update::LowRank& factors) {
-  const auto up = factors.up.to(at::kDouble), down = factors.down.to(at::kDouble);
-  const auto square = (at::mm(up.t(), up) * at::mm(down, down.t())).sum().item<double>();
-  return std::abs(factors.scale) * std::sqrt(std::max(square, 0.0));
-}
-
 at::Tensor gaussian(at::IntArrayRef shape, double norm, uint64_t seed) {
   auto generator = at::detail::createCPUGenerator(seed);
   const auto noise = at::randn(shape, generator, at::kFloat);
@@ -65,10 +58,10 @@ Carried through_maps(
     const auto& map = matrix_of(maps, space, factor.size(axis));
     return through(factor.to(map.device()), map, axis).to(at::kCPU);
   };
-  Carried result{.source_norm = norm_of(factors)};
+  Carried result{.source_norm = factors.norm()};
   result.factors = update::LowRank{
       .up = carried(factors.up, 0), .down = carried(factors.down, 1), .scale = factors.scale};
-  result.target_norm = norm_of(*result.factors);
+  result.target_norm = result.factors->norm();
   return result;
 }
 
@@ -83,7 +76,7 @@ update::LowRank side_by_side(const update::LowRank& first, const update::LowRank
 }  // namespace
 
 at::Tensor Carried::dense() const {
-  return factors ? at::mm(factors->up, factors->down) * factors->scale : delta;
+  return factors ? factors->product() : delta;
 }
 
 Carrier::Carrier(
@@ -195,7 +188,7 @@ void Carrier::carry(
       auto& sum = place->second;  // several source blocks serve this one
       if (sum.factors && now.factors) {
         sum.factors = side_by_side(*sum.factors, *now.factors);
-        sum.target_norm = norm_of(*sum.factors);
+        sum.target_norm = sum.factors->norm();
       } else {
         sum.delta = sum.dense() + now.dense();
         sum.factors.reset();

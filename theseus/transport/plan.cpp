@@ -172,30 +172,21 @@ void leave_unchanged(
     const SourceUpdate& update,
     const model::Architecture& source,
     const stats::Route& route) {
-  std::map<const model::Parameter*, bool> changed;  // each is compared once
-  const auto changes = [&](const model::Parameter* parameter) {
-    const auto [place, first] = changed.try_emplace(parameter, false);
-    if (first) {
-      place->second = update.changes(*parameter);
-    }
-    return place->second;
-  };
   for (const auto& parameter : source.parameters) {
-    changes(
-        &parameter);  // also of those that stay: one that is not finite must show before the work
+    update.changes(parameter);  // also of those that stay: what is not finite must show now
   }
   for (auto& row : plan) {
     if (!row.carried) {
       continue;
     }
-    bool any = row.target->block == model::kOuter && changes(row.source);
+    bool any = row.target->block == model::kOuter && update.changes(*row.source);
     for (const auto& pair : route.pairs) {
       if (pair.target != row.target->block) {
         continue;
       }
       for (const auto& [block, share] : route.source[static_cast<size_t>(pair.source)].parts) {
         const auto role = source.role(row.source->name, row.source->block);
-        any = any || changes(source.find_parameter(role, block));
+        any = any || update.changes(*source.find_parameter(role, block));
       }
     }
     if (!any) {

@@ -14,16 +14,17 @@ namespace {
 
 // Columns of both models' blocks together: their moments take at most half a gigabyte.
 constexpr int64_t kMostColumns = 8000;
-constexpr uint64_t kSketchSeed = 0x7e5e05;
+constexpr uint64_t kSourceSeed = 0x7e5e05, kTargetSeed = 0x7e5e06;
 
-// [d, k] with independent entries; undefined when the stream is narrow enough as it is.
-at::Tensor sketch(int64_t width, int64_t blocks, uint64_t seed, c10::Device device) {
+// Two independent projections side by side [d, 2 k], or undefined when the stream is narrow enough as
+// it is.
+at::Tensor two_sketches(int64_t width, int64_t blocks, uint64_t seed, c10::Device device) {
   const auto k = std::max<int64_t>(kMostColumns / blocks, 16);
   if (k >= width) {
     return {};
   }
-  auto generator = at::detail::createCPUGenerator(kSketchSeed + seed);
-  return (at::randn({width, k}, generator, at::kFloat) / std::sqrt(static_cast<double>(k)))
+  auto generator = at::detail::createCPUGenerator(seed);
+  return (at::randn({width, 2 * k}, generator, at::kFloat) / std::sqrt(static_cast<double>(k)))
       .to(device);
 }
 
@@ -56,10 +57,6 @@ std::vector<at::Tensor> outputs_of_blocks(
   return outputs;
 }
 
-int64_t grid_of(const model::Tower& tower) {
-  return tower.image > 0 ? tower.image / tower.patch : 0;
-}
-
 // Moments of all blocks side by side. A sketch leaves |P^T A Q|_F unbiased only when P and Q are
 // independent, so a model's own moments are those of two sketches of it.
 struct Sums {
@@ -74,6 +71,65 @@ at::Tensor cka(const Sums& sums, int64_t from_blocks, int64_t to_blocks) {
   const auto s = squares(sums.source, from_blocks, from_blocks).diagonal().sqrt();
   const auto r = squares(sums.target, to_blocks, to_blocks).diagonal().sqrt();
   return squares(sums.cross, from_blocks, to_blocks) / at::outer(s, r).clamp_min(1e-300);
+}
+
+// All blocks' rows side by side: in the first sketch and in the second, or twice the same.
+std::pair<at::Tensor, at::Tensor> sides(const std::vector<at::Tensor>& blocks, bool sketched) {
+  if (!sketched) {
+    const auto rows = at::cat(blocks, 1);
+    return {rows, rows};
+  }
+  std::vector<at::Tensor> first, second;
+  for (const auto& block : blocks) {
+    const auto halves = block.chunk(2, 1);
+    first.push_back(halves[0]);
+    second.push_back(halves[1]);
+  }
+  return {at::cat(first, 1), at::cat(second, 1)};
+}
+
+// One tower of both models.
+struct TowerPair {
+  model::Model& source;
+  model::Model& target;
+  const model::Tower& from;
+  const model::Tower& to;
+  const stats::Matcher& matcher;
+};
+
+void add_batch(
+    const TowerPair& pair,
+    const model::Batch& source_batch,
+    const model::Batch& target_batch,
+    Sums& sums) {
+  const auto blocks = pair.from.blocks + pair.to.blocks;
+  const auto device = pair.source.weights().placement().device;
+  const auto p = two_sketches(pair.from.width, blocks, kSourceSeed, device);
+  const auto q = two_sketches(pair.to.width, blocks, kTargetSeed, device);
+  at::Tensor source_kept, target_kept;
+  const auto s = outputs_of_blocks(pair.source, source_batch, pair.from.name, p, source_kept);
+  const auto r = outputs_of_blocks(pair.target, target_batch, pair.to.name, q, target_kept);
+  if (s.empty() || r.empty()) {
+    return;
+  }
+  // Matching rows is linear, so it may come after the sketches.
+  const auto paired = [&](const at::Tensor& left, const at::Tensor& right) {
+    return pair.matcher.match(
+        {.rows = left, .kept = source_kept, .grid = pair.from.grid()},
+        {.rows = right, .kept = target_kept, .grid = pair.to.grid()});
+  };
+  std::vector<at::Tensor> left, right;
+  for (const auto& rows : s) {
+    left.push_back(paired(rows, r[0]).source);
+  }
+  for (const auto& rows : r) {
+    right.push_back(paired(s[0], rows).target);
+  }
+  const auto source = sides(left, p.defined());
+  const auto target = sides(right, q.defined());
+  sums.cross.add(source.first, target.first);
+  sums.source.add(source.first, source.second);
+  sums.target.add(target.first, target.second);
 }
 
 }  // namespace
@@ -93,54 +149,12 @@ at::Tensor block_similarity(
   for (size_t t = 0; t < from.towers.size(); ++t) {
     const auto& tower = from.towers[t];
     const auto& other = to.towers[t];
-    const auto& matcher = *matchers.at(tower.name);
+    const TowerPair pair{source, target, tower, other, *matchers.at(tower.name)};
     Sums sums;
     for (int64_t batch = 0; batch < calibration.batches(); ++batch, watch(++done, all)) {
-      if (tower.blocks == other.blocks) {
-        continue;  // goes block by block whatever the similarity
+      if (tower.blocks != other.blocks) {  // else block by block, whatever the similarity
+        add_batch(pair, calibration.source(batch), calibration.target(batch), sums);
       }
-      at::Tensor source_kept, target_kept;
-      const auto blocks = tower.blocks + other.blocks;
-      const auto on = source.weights().placement().device;
-      // Matching rows is linear, so it may come after the sketches: two, side by side.
-      const auto both = [&](int64_t width, uint64_t seed) {
-        const auto first = sketch(width, blocks, seed, on);
-        return first.defined() ? at::cat({first, sketch(width, blocks, seed + 1, on)}, 1) : first;
-      };
-      const auto s = outputs_of_blocks(
-          source, calibration.source(batch), tower.name, both(tower.width, 0), source_kept);
-      const auto r = outputs_of_blocks(
-          target, calibration.target(batch), tower.name, both(other.width, 2), target_kept);
-      if (s.empty() || r.empty()) {
-        continue;
-      }
-      const auto paired = [&](const at::Tensor& left, const at::Tensor& right) {
-        return matcher.match(
-            {.rows = left, .kept = source_kept, .grid = grid_of(tower)},
-            {.rows = right, .kept = target_kept, .grid = grid_of(other)});
-      };
-      // The first and the second sketch of all blocks; the same where there is none.
-      const auto sides = [](const std::vector<at::Tensor>& rows, int64_t width) {
-        std::vector<at::Tensor> first, second;
-        for (const auto& block : rows) {
-          const bool sketched = block.size(1) != width;
-          first.push_back(sketched ? block.chunk(2, 1)[0] : block);
-          second.push_back(sketched ? block.chunk(2, 1)[1] : block);
-        }
-        return std::pair(at::cat(first, 1), at::cat(second, 1));
-      };
-      std::vector<at::Tensor> left, right;
-      for (const auto& rows : s) {
-        left.push_back(paired(rows, r[0]).source);
-      }
-      for (const auto& rows : r) {
-        right.push_back(paired(s[0], rows).target);
-      }
-      const auto [left_first, left_second] = sides(left, tower.width);
-      const auto [right_first, right_second] = sides(right, other.width);
-      sums.cross.add(left_first, right_first);
-      sums.source.add(left_first, left_second);
-      sums.target.add(right_first, right_second);
     }
     if (sums.cross.rows > 0) {
       result.narrow(0, first_source, tower.blocks)

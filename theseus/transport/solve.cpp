@@ -330,19 +330,23 @@ maps::Problem Solver::problem(
       result.most = narrower - (options_.center ? 1 : 0);
     }
   }
-  const auto& info = target_.architecture().spaces.at(space);
-  const auto [tower, first] = stage == 0 || stage + 1 == stages()
-                                  ? std::pair<const model::Tower*, int64_t>(nullptr, 0)
-                                  : source_.architecture().tower_of(source_block(stage)->run_as);
-  const auto own =
-      tower == nullptr ? space : model::in_block(space, source_block(stage)->run_as - first);
-  const auto& other = source_.architecture().spaces.at(own);
-  result.source_width = other.width;
-  result.target_width = info.width;
-  result.source_heads = other.heads;
-  result.target_heads = info.heads;
-  result.rigid_heads = info.rigid_heads;
+  add_sizes(space, stage, result);
   return result;
+}
+
+void Solver::add_sizes(const std::string& space, int64_t stage, maps::Problem& problem) const {
+  auto own = space;
+  if (const auto* block = source_block(stage); block != nullptr) {
+    own = model::in_block(
+        space, block->run_as - source_.architecture().tower_of(block->run_as).second);
+  }
+  const auto& there = source_.architecture().spaces.at(own);
+  const auto& here = target_.architecture().spaces.at(space);
+  problem.source_width = there.width;
+  problem.target_width = here.width;
+  problem.source_heads = there.heads;
+  problem.target_heads = here.heads;
+  problem.rigid_heads = here.rigid_heads;
 }
 
 // Weights are matched along one axis given the match of the other: in turns, hidden units and heads
@@ -361,20 +365,24 @@ MapSet Solver::solve_by_weights(int64_t stage, const SpaceSet& needed) const {
   }
   inner.insert(inner.end(), outer.begin(), outer.end());
   MapSet solved;
-  for (int turn = 0, moved = 1; moved > 0 && turn < kMostTurns; ++turn) {
-    moved = 0;
+  // Whether the space's map is another one than before.
+  const auto moves = [&](const std::string& space) {
+    auto question = from_weights(space, stage, solved);
+    if (!question.cross.defined()) {
+      return false;  // no weight has this axis
+    }
+    add_sizes(space, stage, question);
+    auto map = method_.solve(question, options_);
+    const auto before = solved.find(space);
+    const bool same = before != solved.end() && at::equal(before->second.matrix, map.matrix);
+    solved[space] = std::move(map);
+    return !same;
+  };
+  bool moved = true;
+  for (int turn = 0; moved && turn < kMostTurns; ++turn) {
+    moved = false;
     for (const auto& space : inner) {
-      with_context("aligning " + space, [&] {
-        auto question = problem(space, stage, {});
-        question.cross = from_weights(space, stage, solved).cross;
-        auto map = question.cross.defined() ? method_.solve(question, options_) : maps::Map();
-        if (map.matrix.defined()) {
-          const auto before = solved.find(space);
-          const bool same = before != solved.end() && at::equal(before->second.matrix, map.matrix);
-          moved += same ? 0 : 1;
-          solved[space] = std::move(map);
-        }
-      });
+      moved = with_context("aligning " + space, [&] { return moves(space); }) || moved;
     }
   }
   std::erase_if(solved, [&](const auto& item) { return !needed.contains(item.first); });

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/model/attach.h"
 #include "theseus/model/layers.h"
@@ -14,6 +15,7 @@ namespace theseus::transport {
 namespace {
 
 const std::vector<std::string> kAdapterWeights = {"adapter_model.safetensors", "adapter_model.bin"};
+constexpr size_t kShown = 5;  // names in a message
 constexpr std::string_view kWrappers[] = {"", "module.", "model.", "_orig_mod."};
 
 std::string module_of(const std::string& tensor) {
@@ -34,14 +36,6 @@ std::string own_name(const std::map<std::string, std::string>& names, const std:
   return {};
 }
 
-std::string some_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < std::min<size_t>(names.size(), 5); ++i) {
-    text.append(i == 0 ? "" : ", ").append(names[i]);
-  }
-  return names.size() > 5 ? c10::str(text, " and ", names.size() - 5, " more") : text;
-}
-
 }  // namespace
 
 SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model::Model& source) {
@@ -58,72 +52,80 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
       update.note_what_is_not_a_parameter(source.architecture());
       return update;
     }
-    const auto& family =
-        find_plugin(model::all_families(), "model family", source.location().family);
-    update.tuned_ = std::make_shared<checkpoint::Checkpoint>(
-        checkpoint::Checkpoint::open(tuned, family.weights));
-    const auto names = model::spellings(source.architecture());
-    const auto shapes = model::tensor_shapes(source.architecture());
-    std::set<std::string> tied;
-    for (const auto& tie : source.architecture().ties) {
-      tied.insert(tie.name);
-    }
-    std::vector<std::string> unknown, misshapen, integer;
-    for (const auto& info : update.tuned_->tensors()) {
-      const auto name = own_name(names, info.name);
-      if (tied.contains(name) || (name.empty() && source.checkpoint().find(info.name) != nullptr)) {
-        // Held by another name, or not run.
-        const auto* was = source.checkpoint().find(info.name);
-        const bool same =
-            was != nullptr && was->dtype == info.dtype && was->shape == info.shape &&
-            at::equal(update.tuned_->tensor(info.name), source.checkpoint().tensor(info.name));
-        if (was != nullptr && !same) {
-          update.notes_.push_back(c10::str(
-              "the tuned model changes ", info.name,
-              ", which is tied to another tensor or not run: that part is not carried"));
-        }
-        continue;
-      }
-      if (name.empty()) {
-        unknown.push_back(info.name);
-      } else if (shapes.at(name) != info.shape) {
-        misshapen.push_back(c10::str(
-            info.name, " ", at::IntArrayRef(info.shape), ", in the source ",
-            at::IntArrayRef(shapes.at(name))));
-      } else if (!info.dtype.starts_with("F") && !info.dtype.starts_with("BF")) {
-        integer.push_back(c10::str(info.name, " ", info.dtype));
-      } else {
-        update.stored_[name] = info.name;
-      }
-    }
-    require(
-        misshapen.empty(), "this is not a tune of the source ", source.location().weights.string(),
-        ": other shapes: ", some_of(misshapen));
-    require(
-        integer.empty(), "weights must be floating point, found ", some_of(integer),
-        "; undo the quantisation first");
-    require(
-        !update.stored_.empty(), "this is not a tune of the source ",
-        source.location().weights.string(), ": none of its tensors is the source's; it has ",
-        some_of(unknown),
-        std::any_of(
-            unknown.begin(), unknown.end(),
-            [](const auto& name) { return name.find(".lora_A.") != std::string::npos; })
-            ? "; give the directory of an adapter, not the file"
-            : "");
-    if (!unknown.empty()) {
-      update.notes_.push_back(c10::str(
-          "not carried, because the source has no such tensors (", unknown.size(),
-          "): ", some_of(unknown)));
-    }
-    const auto missing = shapes.size() - update.stored_.size() - tied.size();
-    if (missing > 0 && missing < shapes.size()) {
-      update.notes_.push_back(
-          c10::str("the tuned model lacks ", missing, " of the source's tensors: unchanged"));
-    }
-    update.note_dtypes(source);
+    update.open_dense(source);
     return update;
   });
+}
+
+void SourceUpdate::open_dense(const model::Model& source) {
+  const auto& family = find_plugin(model::all_families(), "model family", source.location().family);
+  tuned_ =
+      std::make_shared<checkpoint::Checkpoint>(checkpoint::Checkpoint::open(path_, family.weights));
+  const auto names = model::spellings(source.architecture());
+  const auto shapes = model::tensor_shapes(source.architecture());
+  std::set<std::string> tied;
+  for (const auto& tie : source.architecture().ties) {
+    tied.insert(tie.name);
+  }
+  std::vector<std::string> unknown, misshapen, integer;
+  for (const auto& info : tuned_->tensors()) {
+    const auto name = own_name(names, info.name);
+    if (tied.contains(name) || (name.empty() && source.checkpoint().find(info.name) != nullptr)) {
+      note_if_changed(info.name);  // held by another name, or not run
+      continue;
+    }
+    if (name.empty()) {
+      unknown.push_back(info.name);
+    } else if (shapes.at(name) != info.shape) {
+      misshapen.push_back(c10::str(
+          info.name, " ", at::IntArrayRef(info.shape), ", in the source ",
+          at::IntArrayRef(shapes.at(name))));
+    } else if (!info.dtype.starts_with("F") && !info.dtype.starts_with("BF")) {
+      integer.push_back(c10::str(info.name, " ", info.dtype));
+    } else {
+      stored_[name] = info.name;
+    }
+  }
+  require(
+      misshapen.empty(), "this is not a tune of the source ", source.location().weights.string(),
+      ": other shapes: ", joined(misshapen, kShown));
+  require(
+      integer.empty(), "weights must be floating point, found ", joined(integer, kShown),
+      "; undo the quantisation first");
+  require(
+      !stored_.empty(), "this is not a tune of the source ", source.location().weights.string(),
+      ": none of its tensors is the source's; it has ", joined(unknown, kShown),
+      std::any_of(
+          unknown.begin(), unknown.end(),
+          [](const auto& name) { return name.find(".lora_A.") != std::string::npos; })
+          ? "; give the directory of an adapter, not the file"
+          : "");
+  if (!unknown.empty()) {
+    notes_.push_back(c10::str(
+        "not carried, because the source has no such tensors (", unknown.size(),
+        "): ", joined(unknown, kShown)));
+  }
+  const auto missing = shapes.size() - stored_.size() - tied.size();
+  if (missing > 0 && missing < shapes.size()) {
+    notes_.push_back(
+        c10::str("the tuned model lacks ", missing, " of the source's tensors: unchanged"));
+  }
+  note_dtypes(source);
+}
+
+void SourceUpdate::note_if_changed(const std::string& stored) {
+  const auto* was = base_->find(stored);
+  if (was == nullptr) {
+    return;
+  }
+  const auto& now = tuned_->info(stored);
+  const bool same = was->dtype == now.dtype && was->shape == now.shape &&
+                    at::equal(tuned_->tensor(stored), base_->tensor(stored));
+  if (!same) {
+    notes_.push_back(c10::str(
+        "the tuned model changes ", stored,
+        ", which is tied to another tensor or not run: that part is not carried"));
+  }
 }
 
 void SourceUpdate::note_dtypes(const model::Model& source) {
@@ -176,6 +178,14 @@ at::Tensor SourceUpdate::base_of(const model::Parameter& parameter) const {
 }
 
 bool SourceUpdate::changes(const model::Parameter& parameter) const {
+  auto known = changed_.find(parameter.name);
+  if (known == changed_.end()) {
+    known = changed_.emplace(parameter.name, compare(parameter)).first;
+  }
+  return known->second;
+}
+
+bool SourceUpdate::compare(const model::Parameter& parameter) const {
   if (adapter_ != nullptr) {
     return find_low_rank(parameter).has_value() || find_delta(parameter).defined();
   }
@@ -218,7 +228,7 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
   at::Tensor delta;
   if (adapter_ != nullptr) {
     if (const auto factors = find_low_rank(parameter)) {
-      return at::mm(factors->up, factors->down) * factors->scale;
+      return factors->product();
     }
     if (adapted_->weights().is_replaced(parameter.tensor)) {
       auto now = adapted_->weights()[parameter.tensor];

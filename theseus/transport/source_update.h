@@ -28,7 +28,7 @@ class SourceUpdate {
   // Of all its tensors; see checkpoint::fingerprint.
   std::string fingerprint() const;
 
-  // Whether the parameter's tensor is among those that differ; reads it.
+  // Whether the parameter's tensor is among those that differ; reads it the first time.
   bool changes(const model::Parameter& parameter) const;
   // tuned - base in float32, of the parameter's shape; undefined where nothing changed. A low-rank
   // update is multiplied out.
@@ -39,6 +39,9 @@ class SourceUpdate {
  private:
   // What an adapter changes besides the source's parameters goes nowhere: a tied head, a new head.
   void note_what_is_not_a_parameter(const model::Architecture& source);
+  void open_dense(const model::Model& source);
+  void note_if_changed(const std::string& stored);
+  bool compare(const model::Parameter& parameter) const;
   at::Tensor base_of(const model::Parameter& parameter) const;
   void note_dtypes(const model::Model& source);
 
@@ -48,6 +51,7 @@ class SourceUpdate {
   std::shared_ptr<const update::Adapter> adapter_;
   std::shared_ptr<model::Model> adapted_;  // the source with the adapter: knows its names
   std::vector<std::string> notes_;
+  mutable std::map<std::string, bool> changed_;  // by parameter: each is compared once
 };
 
 // Throws InputError unless something of `architecture` differs from the base.

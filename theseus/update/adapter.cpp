@@ -177,6 +177,16 @@ void check_module(
 
 }  // namespace
 
+at::Tensor LowRank::product() const {
+  return at::mm(up, down) * scale;
+}
+
+double LowRank::norm() const {
+  const auto u = up.to(at::kDouble), d = down.to(at::kDouble);
+  const auto square = (at::mm(u.t(), u) * at::mm(d, d.t())).sum().item<double>();
+  return std::abs(scale) * std::sqrt(std::max(square, 0.0));
+}
+
 int64_t Adapter::parameters() const {
   int64_t count = 0;
   for (const auto& [module, delta] : low_rank) {

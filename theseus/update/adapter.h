@@ -14,6 +14,9 @@ struct LowRank {
   at::Tensor up;    // [out, r]  PEFT's lora_B
   at::Tensor down;  // [r, in]   PEFT's lora_A
   double scale = 1;
+
+  at::Tensor product() const;  // [out, in]
+  double norm() const;         // |product()|_F, from r x r products
 };
 
 // A PEFT LoRA adapter. Module paths are the ones of the model it was trained on, without PEFT's

@@ -1,39 +1,13 @@
 // theseus align
 
-#include <memory>
-
-#include <c10/core/GradMode.h>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "theseus/base/text.h"
 #include "theseus/cli/command.h"
-#include "theseus/cli/progress.h"
-#include "theseus/cli/summary.h"
-#include "theseus/cli/transport_options.h"
+#include "theseus/cli/job_command.h"
 
 namespace theseus::cli::commands {
 namespace {
 
-int run(const TransportOptions& options) {
-  const c10::NoGradGuard no_gradients;
-  const auto job = options.job();
-  JobProgress progress(options.quiet);
-  const auto record = output::align_job(
-      job, [&](double done, double all, const std::string& doing) { progress(done, all, doing); });
-  progress.finish();
-  if (options.json) {
-    fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else if (!options.quiet) {
-    fmt::print("{}", without_controls(result_text(record, job.out.string())));
-  }
-  return kDone;
-}
-
 std::function<int()> add(CLI::App& app) {
-  auto options = std::make_shared<TransportOptions>();
-  options->add(app, TransportOptions::For::kAlign);
-  return [options] { return run(*options); };
+  return add_job(app, TransportOptions::For::kAlign, output::align_job);
 }
 
 }  // namespace

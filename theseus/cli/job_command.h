@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include "theseus/cli/transport_options.h"
+
+namespace theseus::cli {
+
+using Job =
+    nlohmann::ordered_json (*)(const output::JobOptions& options, const transport::Watch& watch);
+
+// What plan, align and transport are: the shared options, a job with its progress, and its record as
+// text or JSON.
+std::function<int()> add_job(CLI::App& app, TransportOptions::For command, Job job);
+
+}  // namespace theseus::cli
