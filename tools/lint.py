@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything `./run lint` checks: formatting, clang-tidy, stage order, plain text, shell scripts.
 
-usage: lint.py [FILE ...]     with files, clang-tidy looks only at those
+usage: lint.py [--quick | FILE ...]   with files, clang-tidy looks only at those; with --quick at none
 
 clang-tidy reads all of libtorch's headers for every source, which takes seconds. A source that passed
 is not looked at again until it, a header of ours that it includes, the checks or the tool change:
@@ -119,14 +119,16 @@ def main():
     everything = project_files()
     cpp = [name for name in everything
            if name.endswith((".cpp", ".h")) and not name.startswith("cmake/")]
+    quick = sys.argv[1:] == ["--quick"]
     named = [os.path.relpath(pathlib.Path(name).resolve(), ROOT) for name in sys.argv[1:]]
     checks = [
         ("format", lambda: check_format(cpp)),
         ("text", lambda: check_text(everything)),
         ("stages", check_stages),
         ("shell", lambda: check_shell(everything)),
-        ("clang-tidy", lambda: check_tidy(named or cpp)),
     ]
+    if not quick:
+        checks.append(("clang-tidy", lambda: check_tidy(named or cpp)))
     failed = False
     for name, check in checks:
         problems = check()

@@ -27,12 +27,12 @@
 namespace theseus::maps {
 namespace {
 
-// q. What is large becomes a float32 map, for which errors of 1e-8 will do.
+// q. What is large becomes a float32 map, for which errors of 5e-8 will do.
 constexpr double kResolvedSmall = 1e-3;
 constexpr double kResolvedLarge = 1e-5;
 // A factor whose certificates are above these gets a Newton-Schulz step, or another route.
 constexpr double kOrthogonalSmall = 1e-10;
-constexpr double kOrthogonalLarge = 1e-8;
+constexpr double kOrthogonalLarge = 5e-8;
 constexpr double kCertified = 1e-7;
 
 // C = U S V^T, largest first, without the values that count as zero.
