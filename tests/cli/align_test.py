@@ -83,6 +83,10 @@ class Align(PairTest):
         shutil.copy(maps / "maps-5.safetensors", maps / "maps-2.safetensors")
         self.refused(*self.from_maps(), says=["maps-2.safetensors is damaged", "expected visual.1.",
                                               "make the alignment anew"])
+        data = bytearray(other.read_bytes())
+        data[-1] ^= 1  # one bit of one map
+        (maps / "maps-2.safetensors").write_bytes(data)
+        self.refused(*self.from_maps(), says=["maps-2.safetensors is not the file", "make it anew"])
         about = json.loads((maps / "alignment.json").read_text())
         del about["towers"]
         (maps / "alignment.json").write_text(json.dumps(about))

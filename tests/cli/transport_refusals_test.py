@@ -7,7 +7,7 @@ import shutil
 
 import support
 from pair import KEY, PairTest, ids, images
-from support import CASES, change_json, read_safetensors, tensor, write_safetensors
+from support import CASES, change_json, change_weights, read_safetensors, tensor, write_safetensors
 
 
 class Options(PairTest):
@@ -73,6 +73,17 @@ class Out(PairTest):
             words[words.index("--out") + 1] = name
             self.refused(*words, says=f"--out: '{name}' does not name a directory")
 
+    def test_what_is_there(self):
+        """Nothing of the user's is written into or taken away."""
+        partial = self.here / "out.partial"
+        partial.mkdir()
+        (partial / "mine").write_text("precious")
+        self.refused(*self.words(), says=["out.partial", "holds something else"])
+        self.assertEqual((partial / "mine").read_text(), "precious")
+        shutil.rmtree(partial)
+        for name in ("base", "tuned", "wide"):
+            self.refused(*self.words(out=self.models / name / "out"), says=["lies in", name])
+
     def test_read_only(self):
         options = self.as_nobody()
         self.models.chmod(0o755)
@@ -123,9 +134,14 @@ class Models(PairTest):
 
     def test_tuned(self):
         wide, tuned = self.models / "wide", self.tuned()[KEY]
+        shallow = self.here / "shallow"
+        shutil.copytree(self.models / "tuned", shallow)
+        change_weights(shallow, lambda tensors: [
+            tensors.pop(name) for name in list(tensors) if name.startswith("blocks.3.")])
         for one, says in [
                 (self.models / "base", "changes nothing: every tensor equals the source's"),
                 (wide, ["not a tune of the source", "other shapes", "[96, 96], in the source [48, 48]"]),
+                (shallow, ["not a tune of the source", "config.json of its own", "lacks 12 of the"]),
                 (CASES / "adapted_vit", ["none of its tensors is the source's", "classifier.bias"]),
                 (CASES / "adapted_vit_adapter", ["which this model does not have"]),
                 (self.write("nan.safetensors", {KEY: tuned.changed(3, float("nan"))}),
@@ -177,7 +193,7 @@ class Calibration(PairTest):
                 ({"labels": tensor("I64", [4], 1)}, ["labels, which are not used", "pixel_values"]),
                 ({"pixel_values": images(0)}, ["has no sequences", "[0, 3, 28, 28]"]),
                 ({"pixel_values": images(2).changed(5, float("nan"))}, "holds NaN or infinity"),
-                ({"pixel_values": late}, ["holds NaN or infinity", "batch 2 of 2"]),
+                ({"pixel_values": late}, ["pixel_values holds NaN or infinity in sequence 39"]),
                 ({"pixel_values": images(2, 32)}, ["[n, 3, 28, 28], found Float [2, 3, 32, 32]",
                                                    "source/NAME"]),
                 ({"pixel_values": tensor("F32", [2, 1, 28, 28], 0.5)}, "found Float [2, 1, 28, 28]"),

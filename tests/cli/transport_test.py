@@ -1,11 +1,12 @@
 """theseus transport: what it writes, and that all of it can be read again."""
 import json
+import math
 import shutil
 import zipfile
 
 import support
 from pair import KEY, PairTest, files_of, ids
-from support import CASES, read_safetensors
+from support import CASES, change_weights, read_safetensors, tensor
 
 
 class Output(PairTest):
@@ -55,6 +56,40 @@ class Output(PairTest):
         self.assertLess(worst, 1e-6)
         self.assertEqual(moved["head.weight"], wide["head.weight"])
 
+    def test_batches_do_not_matter(self):
+        """Layer norms without a shift miss a direction, which must not be made up from rounding."""
+        models = {}
+        for name in ("base", "tuned", "wide"):
+            models[name] = self.here / name
+            shutil.copytree(self.models / name, models[name])
+            change_weights(models[name], lambda tensors: tensors.update({
+                one: tensor("F32", tensors[one].shape, 0.0) for one in tensors
+                if "norm" in one and one.endswith("bias")}))
+        given = dict(source=models["base"], tuned=models["tuned"], target=models["wide"])
+        updates = [read_safetensors(self.carry("--write", "update", "--norms", "rotate",
+                                               out=f"b{size}", batch_size=size, **given)
+                                    / "update.safetensors") for size in (16, 1)]
+        for name, one in updates[0].items():
+            ours, theirs = one.values(), updates[1][name].values()
+            apart = math.dist(ours, theirs) / (math.hypot(*ours) or 1)
+            self.assertLess(apart, 1e-4, name)
+        spaces = self.record(self.here / "b1")["spaces"]
+        self.assertEqual({row["rank"] for row in spaces if row["space"].endswith(".attn_in")}, {47})
+
+    def test_float64(self):
+        """Differences that float32 does not resolve."""
+        models = {}
+        for name in ("base", "tuned"):
+            models[name] = self.here / name
+            shutil.copytree(self.models / "base", models[name])
+            change_weights(models[name], lambda tensors: tensors.update({KEY: tensor(
+                "F64", tensors[KEY].shape,
+                [value + 1e-9 * (models.keys() == {"base", "tuned"}) for value in
+                 tensors[KEY].values()])}))
+        out = self.carry("--write", "update", source=models["base"], tuned=models["tuned"])
+        row, = [row for row in self.record(out)["parameters"] if row["action"] == "carried"]
+        self.assertAlmostEqual(row["source_norm"] / (48e-9), 1, delta=1e-4)
+
     def test_paths(self):
         """Spaces, other alphabets, a slash at the end, relative ones, a file for a directory."""
         place = self.here / "two words" / "ναῦς"
@@ -64,11 +99,11 @@ class Output(PairTest):
         shutil.copy(self.models / "images.safetensors", place)
         self.theseus("transport", "--source", "base/", "--tuned", "./tuned", "--target",
                      "wide/model.safetensors", "--calibration", "images.safetensors", "--out",
-                     "base/new/", "--threads", "1", "--quiet", cwd=place)
-        self.theseus("inspect", place / "base" / "new")
+                     "new/", "--threads", "1", "--quiet", cwd=place)
+        self.theseus("inspect", place / "new")
         self.theseus("inspect", place / "base")
-        self.theseus("run", "base/new/recipe.yaml", "--out", "../again", "--quiet", cwd=place)
-        self.assert_same_files(place / "base" / "new", place.parent / "again")
+        self.theseus("run", "new/recipe.yaml", "--out", "../again", "--quiet", cwd=place)
+        self.assert_same_files(place / "new", place.parent / "again")
 
     def test_side_files(self):
         wide = self.here / "wide"

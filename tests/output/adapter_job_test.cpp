@@ -108,6 +108,21 @@ TEST(AdapterJob, CarriesTheRecordedAdapterLikeItsProduct) {
   expect_adapter_like_dense(options, shared / "lora_adapter", scratch.path());
 }
 
+TEST(AdapterJob, NoiseHasNoFactors) {
+  const c10::NoGradGuard no_gradients;
+  for (const char* method : {"random", "random_transported"}) {
+    const tests::ScratchDir scratch;
+    auto options = widened_llama(scratch);
+    options.tuned = tree_adapter();
+    options.align.method = method;
+    options.write = "adapter";
+    tests::expect_parts(
+        tests::error_of<InputError>([&] { tests::run(options); }), "noise of full rank");
+    options.write = "";
+    EXPECT_EQ(tests::run(options).at("write"), "model");
+  }
+}
+
 TEST(AdapterJob, KeepsRankScaleAndNorms) {
   const c10::NoGradGuard no_gradients;
   const tests::ScratchDir scratch;

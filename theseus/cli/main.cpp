@@ -21,10 +21,9 @@ namespace {
 // Nothing half-written stays behind when the user loses patience.
 void on_interrupt(int signal) {
   remove_unfinished_files();
-  if (::isatty(STDERR_FILENO) == 1) {
-    constexpr std::string_view kMessage = "\ninterrupted\n";
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
-  }
+  constexpr std::string_view kMessage =
+      "\ninterrupted (work in OUT.partial is kept: the same command goes on from there)\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
   ::_exit(128 + signal);
 }
 

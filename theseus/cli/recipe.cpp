@@ -15,6 +15,8 @@ constexpr int64_t kLongestRecipe = 1 << 20;
 const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",     "out",
                                                "help", "every", "save-every"};
 
+const std::set<std::string> kPaths = {"source", "tuned", "target", "calibration", "alignment"};
+
 std::string option_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? "" : option.get_lnames().front();
 }
@@ -42,7 +44,11 @@ std::string recipe_of(const CLI::App& command) {
   yaml << YAML::BeginMap;
   const auto given = given_options(command);
   for (const auto& [name, value] : given.items()) {
-    yaml << YAML::Key << name << YAML::Value << value.get<std::string>();
+    const auto text = value.get<std::string>();
+    // Where the command ran is not where the recipe will be.
+    yaml << YAML::Key << name << YAML::Value
+         << (kPaths.contains(name) ? std::filesystem::absolute(text).lexically_normal().string()
+                                   : text);
   }
   yaml << YAML::EndMap;
   return std::string("# theseus run recipe.yaml --out DIR\n") + yaml.c_str() + "\n";

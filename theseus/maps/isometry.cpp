@@ -59,9 +59,12 @@ void certify(Map& map) {
 Map any_isometry(const Problem& problem, const at::Tensor& core) {
   const auto matrix = expand(problem, core);  // [ds, dt]
   const auto [u, s, vt] = at::linalg_svd(matrix, /*full_matrices=*/false);
-  const auto counts = s > problem.noise * s[0];
+  const auto counts = (s > problem.noise * s[0]).sum().item<int64_t>();
   const auto factor = u.matmul(vt);
-  Map map{.matrix = as_map(factor), .rank = counts.sum().item<int64_t>(), .route = "svd"};
+  Map map{
+      .matrix = as_map(factor),
+      .rank = std::min({counts, problem.rows, problem.most}),
+      .route = "arbitrary"};
   map.completed = s.size(0) - map.rank;
   map.asymmetry = asymmetry(matrix, factor);
   map.condition = (s[0] / s[map.rank - 1]).item<double>();

@@ -85,7 +85,7 @@ void Declaration::space(const Side& side) {
     known.width = side.width;
     known.heads = std::max(known.heads, side.heads);
     known.rigid_heads = known.rigid_heads || side.rigid_heads;
-    known.layer_normed = known.layer_normed || side.layer_normed;
+    known.norm = known.norm.empty() ? side.norm : known.norm;
   }
 }
 
@@ -156,7 +156,8 @@ void Declaration::fused(
 }
 
 void Declaration::reads_pooled(const std::string& pooled) {
-  space({pooled, spaces.at(linears.back().in).width});
+  const auto& whole = spaces.at(linears.back().in);
+  space({.space = pooled, .width = whole.width, .norm = whole.norm});
   linears.back().in = pooled;
 }
 
@@ -166,7 +167,7 @@ void Declaration::projection(
   parameters.back().role = Role::kWeight;
   space(out);
   space(in);
-  space({.space = pooled, .width = in.width, .layer_normed = true});
+  space({.space = pooled, .width = in.width, .norm = spaces.at(in.space).norm});
   linears.push_back(
       {.module = name,
        .weight = name,
@@ -191,7 +192,7 @@ void Declaration::norm(const std::string& module, const Side& out, bool bias) {
   }
   const Side in{out.space + "_raw", out.width};
   auto written = out;
-  written.layer_normed = bias;  // RMS norms have none
+  written.norm = bias ? module : "";  // RMS norms have none
   space(written);
   space(in);
   norms.push_back({.module = module, .in = in.space, .out = out.space, .block = block_});

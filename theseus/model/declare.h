@@ -42,7 +42,7 @@ class Declaration {
     int64_t width;
     int64_t heads = 0;
     bool rigid_heads = false;
-    bool layer_normed = false;
+    std::string norm;
   };
   void linear(const std::string& module, const Side& out, const Side& in, bool bias);
   // The linear layer declared last reads some rows of its input only, which are the space `pooled`.

@@ -74,8 +74,8 @@ struct Space {
   int64_t width = 0;
   int64_t heads = 0;         // its units come in so many heads; 0: they do not
   bool rigid_heads = false;  // units of a head have their own meaning (rotary positions)
-  // Written by a layer norm: its rows about their mean miss one direction.
-  bool layer_normed = false;
+  // The layer norm, by its module, that writes it: its rows about their mean miss one direction.
+  std::string norm;
   // A space with the same units, more of whose directions are used: behind the activation function.
   std::string behind;
 };

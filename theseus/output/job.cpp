@@ -20,6 +20,7 @@
 #include "theseus/output/write_model.h"
 #include "theseus/transport/alignment.h"
 #include "theseus/transport/carry.h"
+#include "theseus/transport/similarity.h"
 
 namespace theseus::output {
 namespace {
@@ -45,6 +46,16 @@ std::string dumped(const ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+// A file of the unfinished work.
+nlohmann::json read_work(const fs::path& file) {
+  const auto found = nlohmann::json::parse(
+      read_text_file(file, kLongestRoute), nullptr, /*allow_exceptions=*/false);
+  require(
+      !found.is_discarded(), "the unfinished work is damaged: ", file.string(),
+      " is not JSON; --fresh starts anew");
+  return found;
+}
+
 // What is free now may not be free after an interruption, and the order of the work follows from it:
 // the first process decides.
 void fix_memory(JobOptions& options, const fs::path& work) {
@@ -56,7 +67,7 @@ void fix_memory(JobOptions& options, const fs::path& work) {
   if (!fs::exists(file, ignored)) {
     write_text(file, dumped(transport::available_memory()));
   }
-  options.align.memory = nlohmann::json::parse(read_text_file(file, kLongestRoute)).get<int64_t>();
+  options.align.memory = read_work(file).get<int64_t>();
 }
 
 // Runs the aligner, unless an earlier process came to its end.
@@ -72,6 +83,11 @@ void run_once(
     aligner.run(needed, work, sink, watch, save_every);
     write_text(work / kSolvedFile, "all maps are there\n");
   }
+}
+
+std::string method_word(const JobOptions& options, const Opened& opened) {
+  return opened.alignment ? opened.alignment->about().at("method").get<std::string>()
+                          : options.align.method;
 }
 
 // How a job comes by its maps: from an alignment, or by making them.
@@ -91,7 +107,7 @@ Aligner make_aligner(
   const auto file = work / kRouteFile;
   std::error_code ignored;
   if (!work.empty() && fs::exists(file, ignored)) {
-    const auto saved = nlohmann::json::parse(read_text_file(file, kLongestRoute));
+    const auto saved = read_work(file);
     at::Tensor similarity;
     if (saved.contains("similarity")) {
       std::vector<at::Tensor> rows;
@@ -163,12 +179,18 @@ void require_something(const std::vector<Disposition>& plan) {
 }
 
 // An adapter holds factors; whole tensors that another replaced would have to be those of its model.
-void require_factors(const std::vector<Disposition>& plan, const transport::SourceUpdate& update) {
+void require_factors(
+    const std::vector<Disposition>& plan, const Opened& opened, const stats::Route& route) {
+  const auto& update = *opened.update;
   for (const auto& row : plan) {
-    if (row.carried && !update.find_low_rank(*row.source)) {
-      throw InputError(c10::str(
-          "the adapter replaces ", row.source->name,
-          " as a whole, which an adapter for another model cannot hold; use --write model"));
+    if (!row.carried) {
+      continue;
+    }
+    for (const auto* part : transport::sources_of(row, opened.source.architecture(), route)) {
+      require(
+          !update.changes(*part) || update.find_low_rank(*part), "the adapter replaces ",
+          part->name,
+          " as a whole, which an adapter for another model cannot hold; use --write model");
     }
   }
 }
@@ -243,16 +265,42 @@ void write_texts(
 
 // What a reader should know before the work begins.
 std::vector<std::string> notes_before(
-    const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
+    const JobOptions& options,
+    const Opened& opened,
+    const Maps& maps,
+    const std::vector<Disposition>& plan,
+    const std::string& write) {
+  const auto& source = opened.source.architecture();
+  const auto& target = opened.target.architecture();
   std::vector<std::string> notes;
   if (opened.update) {
     notes = opened.update->notes();
     const auto left = notes_on_update(plan, opened);
     notes.insert(notes.end(), left.begin(), left.end());
   }
-  if (options.words.contains("depth") &&
-      !transport::depths_differ(opened.source.architecture(), opened.target.architecture())) {
+  if (options.words.contains("depth") && !transport::depths_differ(source, target)) {
     notes.emplace_back("--depth makes no difference: both models have the same number of blocks");
+  }
+  if (maps.aligner && maps.aligner->similarity().defined() &&
+      transport::is_estimated(source, target)) {
+    notes.emplace_back(
+        "the similarities of blocks are estimated from random projections, to some percent: where "
+        "blocks are almost equally alike, the match may be another one than that of all features");
+  }
+  if (maps.aligner) {
+    const auto doubts = maps.aligner->notes(transport::spaces_of(plan));
+    notes.insert(notes.end(), doubts.begin(), doubts.end());
+  }
+  if (write == "update" && options.words.contains("alpha")) {
+    notes.emplace_back("--alpha makes no difference to --write update, which is not scaled");
+  }
+  for (const auto& info : opened.target.checkpoint().tensors()) {
+    if (write == "model" && (info.dtype == "BF16" || info.dtype == "F16")) {
+      notes.push_back(c10::str(
+          "the target stores its weights as ", info.dtype,
+          ": what rounding takes of the update is reported with the result"));
+      break;
+    }
   }
   return notes;
 }
@@ -262,8 +310,7 @@ ordered_json describe_job(
     const JobOptions& options, const Opened& opened, const Maps& maps, const std::string& write) {
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
-  record["method"] = opened.alignment ? opened.alignment->about().at("method").get<std::string>()
-                                      : options.align.method;
+  record["method"] = method_word(options, opened);
   record["alpha"] = options.alpha;
   record["write"] = write;
   record["device"] = c10::str(options.placement.device);
@@ -284,11 +331,8 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
   auto opened = open_all(options);
   const auto maps = find_maps(options, opened, {}, watch);
   const auto plan = plan_of(options, opened, maps);
-  const auto write = write_word(options, opened.update ? &*opened.update : nullptr);
-  ordered_json record = {
-      {"method", opened.alignment ? opened.alignment->about().at("method")
-                                  : nlohmann::json(options.align.method)},
-      {"write", write}};
+  const auto write = write_word(options, opened.update ? &*opened.update : nullptr, *maps.method);
+  ordered_json record = {{"method", method_word(options, opened)}, {"write", write}};
   if (maps.aligner) {
     record["match"] = maps.aligner->matcher_words();
     record["depth"] =
@@ -302,21 +346,22 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
   }
   record["parameters"] = describe_plan(plan);
   record["totals"] = totals_of(record["parameters"]);
-  record["notes"] = notes_before(options, opened, plan);
+  record["notes"] = notes_before(options, opened, maps, plan, write);
   return record;
 }
 
 ordered_json transport_job(const JobOptions& given, const transport::Watch& watch) {
   auto options = given;
   auto opened = open_all(options);
-  const auto write = write_word(options, &*opened.update);
+  const auto& method = maps::method(method_word(options, opened));
+  const auto write = write_word(options, &*opened.update, method);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
   fix_memory(options, work.path());
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = plan_of(options, opened, maps);
   require_something(plan);
   if (write == "adapter") {
-    require_factors(plan, *opened.update);
+    require_factors(plan, opened, maps.route);
   }
   std::optional<transport::Schedule> schedule;
   if (maps.aligner) {
@@ -363,7 +408,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   }
   record["spaces"] =
       opened.alignment ? ordered_json(opened.alignment->about().at("spaces")) : files.rows();
-  auto notes = notes_before(options, opened, plan);
+  auto notes = notes_before(options, opened, maps, plan, write);
   for (const auto& file : side.left_out) {
     notes.push_back("not copied: " + file);
   }

@@ -55,6 +55,9 @@ void require_apart(const JobOptions& options) {
     require(
         input.empty() || meets.first != out.end(), "--out: ", options.out.string(), " is or holds ",
         input.string(), ", which is needed");
+    require(
+        input.empty() || meets.second != path.end(), "--out: ", options.out.string(), " lies in ",
+        input.string(), ", which is an input");
   }
 }
 

@@ -15,9 +15,16 @@ namespace theseus::output {
 namespace fs = std::filesystem;
 using transport::Disposition;
 
-std::string write_word(const JobOptions& options, const transport::SourceUpdate* update) {
-  const bool adapter = update != nullptr && update->is_adapter();
+std::string write_word(
+    const JobOptions& options, const transport::SourceUpdate* update, const maps::Method& method) {
+  const bool noise = method.carries != maps::Carries::kUpdate;
+  const bool adapter = update != nullptr && update->is_adapter() && !noise;
   const auto word = !options.write.empty() ? options.write : adapter ? "adapter" : "model";
+  require(
+      word != "adapter" || !noise,
+      "--write adapter needs factors, and this method makes noise of full rank; use --write model "
+      "or "
+      "update");
   require(
       word != "adapter" || adapter || update == nullptr,
       "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "

@@ -14,8 +14,9 @@
 namespace theseus::output {
 
 // "model", "update" or "adapter": as asked, or as the update is. Throws InputError for an adapter from
-// an update that is none. `update` may be null.
-std::string write_word(const JobOptions& options, const transport::SourceUpdate* update);
+// an update that is none, or from a method that makes noise. `update` may be null.
+std::string write_word(
+    const JobOptions& options, const transport::SourceUpdate* update, const maps::Method& method);
 
 // Bytes for the output and for what is kept until it is there. `schedule` may be null.
 int64_t disk_needed(

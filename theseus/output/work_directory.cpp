@@ -81,6 +81,12 @@ std::string difference(const std::string& before, const std::string& now) {
   return "its inputs have changed";
 }
 
+// A process that was killed early leaves the lock alone.
+bool is_work(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / "job.json", ignored) || fs::exists(directory / "lock", ignored);
+}
+
 }  // namespace
 
 WorkDirectory::WorkDirectory(const fs::path& out)
@@ -95,6 +101,10 @@ WorkDirectory::WorkDirectory(const fs::path& out, const std::string& job, bool f
   const auto parent = out_.has_parent_path() ? out_.parent_path() : fs::path(".");
   require(fs::is_directory(parent, error), "--out: there is no directory ", parent.string());
   require_free(out_, fresh);
+  require(
+      !fs::exists(path_, error) || fs::is_empty(path_, error) || is_work(path_),
+      "--out: ", path_.string(),
+      " is where unfinished work would lie, and it holds something else");
   fs::create_directory(path_, error);
   require(!error, "--out: cannot make ", path_.string(), ": ", error.message());
   take_lock();

@@ -76,6 +76,19 @@ void check_counts(const model::Batch& source, const model::Batch& target) {
   }
 }
 
+// Now, and not after hours.
+void require_finite(const checkpoint::Checkpoint& file, const std::string& name) {
+  const auto tensor = file.tensor(name);
+  if (!tensor.is_floating_point() || tensor.dim() == 0) {
+    return;
+  }
+  for (int64_t i = 0; i < tensor.size(0); ++i) {
+    require(
+        tensor[i].isfinite().all().item<bool>(), name, " holds NaN or infinity in sequence ", i);
+  }
+  file.forget(name);
+}
+
 }  // namespace
 
 Calibration Calibration::open(
@@ -116,6 +129,7 @@ void Calibration::take(
       labels = true;
       continue;
     }
+    require_finite(file, info.name);
     const auto give = [&](const char* side, const auto& architecture, model::Batch& inputs) {
       const auto name = name_for(architecture, bare);
       const bool meant = (!own || info.name.starts_with(side)) && takes(architecture, name);

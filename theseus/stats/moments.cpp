@@ -32,11 +32,8 @@ at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
   return sum;
 }
 
-double noise_of_product(int64_t left_width, int64_t right_width) {
-  return left_width * right_width <= kSmallProduct ? 1e-12 : 1e-8;
-}
-
-void PairMoments::add(const at::Tensor& source, const at::Tensor& target, Grams grams) {
+void PairMoments::add(
+    const at::Tensor& source, const at::Tensor& target, Grams grams, int64_t tokens) {
   require<InternalError>(
       source.dim() == 2 && target.dim() == 2 && source.size(0) == target.size(0) &&
           source.size(0) > 0 &&
@@ -53,6 +50,7 @@ void PairMoments::add(const at::Tensor& source, const at::Tensor& target, Grams 
     accumulate(target_gram, product_of_rows(target, target));
   }
   rows += source.size(0);
+  distinct += tokens > 0 ? std::min(tokens, source.size(0)) : source.size(0);
   require<NumericError>(
       source_sum.isfinite().all().item<bool>() && target_sum.isfinite().all().item<bool>(),
       "an activation is NaN or infinite");
@@ -60,6 +58,7 @@ void PairMoments::add(const at::Tensor& source, const at::Tensor& target, Grams 
 
 void PairMoments::merge(const PairMoments& other) {
   rows += other.rows;
+  distinct += other.distinct;
   accumulate(source_sum, other.source_sum.clone());
   accumulate(target_sum, other.target_sum.clone());
   accumulate(cross, other.cross.clone());
@@ -89,6 +88,7 @@ PairMoments PairMoments::centred() const {
 std::vector<std::pair<std::string, at::Tensor>> PairMoments::tensors() const {
   std::vector<std::pair<std::string, at::Tensor>> result = {
       {"rows", at::tensor(rows, at::kLong)},
+      {"distinct", at::tensor(distinct, at::kLong)},
       {"source_sum", source_sum},
       {"target_sum", target_sum},
       {"cross", cross}};
@@ -112,14 +112,15 @@ PairMoments PairMoments::from(const std::map<std::string, at::Tensor>& tensors) 
       .cross = find("cross"),
       .source_gram = find("source_gram"),
       .target_gram = find("target_gram")};
-  const auto count = find("rows");
+  const auto count = find("rows"), distinct = find("distinct");
   require(
-      count.defined() && result.source_sum.defined() && result.target_sum.defined() &&
-          result.cross.defined() && result.cross.dim() == 2 &&
+      count.defined() && distinct.defined() && result.source_sum.defined() &&
+          result.target_sum.defined() && result.cross.defined() && result.cross.dim() == 2 &&
           result.cross.size(0) == result.source_sum.numel() &&
           result.cross.size(1) == result.target_sum.numel(),
       "these are not moments of paired rows");
   result.rows = count.item<int64_t>();
+  result.distinct = distinct.item<int64_t>();
   return result;
 }
 

@@ -21,15 +21,17 @@ struct Grams {
 // All tensors are float64.
 struct PairMoments {
   int64_t rows = 0;
+  int64_t distinct = 0;    // tokens of the model that had fewer: rows made of them are no more
   at::Tensor source_sum;   // [ds]
   at::Tensor target_sum;   // [dt]
   at::Tensor cross;        // [ds, dt]  sum of s r^T
   at::Tensor source_gram;  // [ds, ds]  sum of s s^T, or undefined
   at::Tensor target_gram;  // [dt, dt]  sum of r r^T, or undefined
 
-  // Adds n paired rows [n, ds] and [n, dt]. Throws InternalError when row counts or widths differ,
+  // Adds n paired rows [n, ds] and [n, dt] that were made of `tokens` (0: of n). Throws InternalError when row counts or widths differ,
   // NumericError on a non-finite value.
-  void add(const at::Tensor& source, const at::Tensor& target, Grams grams = {});
+  void add(
+      const at::Tensor& source, const at::Tensor& target, Grams grams = {}, int64_t tokens = 0);
   void merge(const PairMoments& other);
 
   // The same about the means.
@@ -43,7 +45,5 @@ struct PairMoments {
 // left^T right [dl, dr] in float64 of float32 rows [n, dl] and [n, dr]. Small products are computed in
 // float64; large ones in float32 for some thousand rows at a time, and summed in float64.
 at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right);
-// What of such a product is rounding, as a share of its largest singular value.
-double noise_of_product(int64_t left_width, int64_t right_width);
 
 }  // namespace theseus::stats

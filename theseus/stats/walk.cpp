@@ -17,6 +17,11 @@ std::set<std::string> roles_of(const std::set<std::string>& spaces) {
   return roles;
 }
 
+int64_t tokens_of(const Sequences& side) {
+  return side.kept.defined() ? side.kept.sum().item<int64_t>()
+                             : side.rows.size(0) * side.rows.size(1);
+}
+
 }  // namespace
 
 struct Walk::Side {
@@ -107,15 +112,18 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
     }
     with_context("pairing the rows of " + space, [&] {
       PairedRows paired{other->second, rows};
+      int64_t tokens = 0;
       if (rows.dim() == 3) {
         const auto tower = model::tower_of_space(space);
-        paired = collect_.matchers.at(tower)->match(
-            sequences(source, tower, other->second), sequences(target, tower, rows));
+        const auto left = sequences(source, tower, other->second);
+        const auto right = sequences(target, tower, rows);
+        paired = collect_.matchers.at(tower)->match(left, right);
+        tokens = std::min(tokens_of(left), tokens_of(right));
       }
       require(
           paired.source.size(0) == paired.target.size(0), "the source has ", paired.source.size(0),
           " rows, the target ", paired.target.size(0));
-      moments[space].add(paired.source, paired.target, collect_.grams);
+      moments[space].add(paired.source, paired.target, collect_.grams, tokens);
     });
   }
 }

@@ -68,7 +68,7 @@ void Aligner::prepare() {
     return;
   }
   matchers_ = matchers_of(target_.architecture(), options_.match);
-  require_one_vocabulary(source_, target_, *calibration_, matchers_);
+  same_words_ = require_one_vocabulary(source_, target_, *calibration_, matchers_);
   source_tokens_ = tokens_by_tower(source_, "source", calibration_->source(0));
   target_tokens_ = tokens_by_tower(target_, "target", calibration_->target(0));
 }
@@ -98,6 +98,41 @@ std::map<std::string, std::string> Aligner::matcher_words() const {
 
 stats::Grams Aligner::grams() const {
   return {.source = needs_.source_gram, .target = needs_.target_gram};
+}
+
+std::vector<std::string> Aligner::notes(const SpaceSet& needed) const {
+  std::map<std::string, int64_t> widest;  // by tower, in the narrower of the two models
+  for (const auto& [space, there] : source_.architecture().spaces) {
+    const auto same = std::find_if(needed.begin(), needed.end(), [&, name = space](const auto& it) {
+      return model::role_of(it) == model::role_of(name);
+    });
+    if (same != needed.end()) {
+      auto& width = widest[model::tower_of_space(space)];
+      const auto here = target_.architecture().spaces.at(*same).width;
+      width = std::max(width, std::min(there.width, here));
+    }
+  }
+  std::vector<std::string> notes;
+  if (!same_words_) {
+    notes.emplace_back(
+        "the vocabularies are of one size, but not both models have tokenizer files to compare: "
+        "token i must mean the same in both");
+  }
+  const auto words = matcher_words();
+  for (const auto& [tower, tokens] : target_tokens_) {
+    const auto found = words.find(tower);
+    if (!method_->needs.moments || found == words.end() || !widest.contains(tower)) {
+      continue;
+    }
+    const bool one = found->second == "mean" || found->second == "cls";  // row a sequence
+    const auto rows = calibration_->sequences() * (one ? 1 : tokens);
+    if (rows < widest.at(tower)) {
+      notes.push_back(c10::str(
+          tower, ": at most ", rows, " rows for spaces up to ", widest.at(tower),
+          " wide: the statistics cannot determine the maps wholly; more examples would"));
+    }
+  }
+  return notes;
 }
 
 Schedule Aligner::schedule(const SpaceSet& needed) const {

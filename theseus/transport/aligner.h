@@ -63,6 +63,8 @@ class Aligner {
   std::set<std::string> towers() const;
   std::map<std::string, std::string> matcher_words() const;
 
+  // What is doubtful beforehand: fewer rows than a space is wide, vocabularies that cannot be compared.
+  std::vector<std::string> notes(const SpaceSet& needed) const;
   Schedule schedule(const SpaceSet& needed) const;
   // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry".
   const Seconds& seconds() const { return seconds_; }
@@ -91,6 +93,7 @@ class Aligner {
   std::map<std::string, int64_t> source_tokens_, target_tokens_;
   stats::Route route_;
   at::Tensor similarity_;
+  bool same_words_ = true;  // or nothing to compare them by
   Seconds seconds_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include <ATen/ATen.h>
 
@@ -9,6 +11,7 @@
 #include "theseus/base/file.h"
 #include "theseus/base/json.h"
 #include "theseus/checkpoint/checkpoint.h"
+#include "theseus/checkpoint/fingerprint.h"
 #include "theseus/checkpoint/write.h"
 
 namespace theseus::transport {
@@ -29,6 +32,7 @@ void check(const nlohmann::json& about) {
     about.at(side).at("fingerprint").get<std::string>();
   }
   about.at("method").get<std::string>();
+  about.at("files").get<std::map<std::string, std::string>>();
   about.at("towers").get<std::vector<std::string>>();
   for (const auto& row : about.at("spaces")) {
     row.at("space").get<std::string>();
@@ -127,6 +131,7 @@ MapSet Alignment::maps(int64_t stage) const {
 }
 
 void Alignment::require_maps(const SpaceSet& needed) const {
+  std::set<std::string> read;
   for (const auto& space : needed) {
     bool known = false;
     for (const auto& row : about_.at("spaces")) {
@@ -142,6 +147,11 @@ void Alignment::require_maps(const SpaceSet& needed) const {
           info != nullptr && info->shape == shape && info->dtype == "F32", path.string(),
           " is damaged: expected ", space, " F32 ", at::IntArrayRef(shape),
           "; make the alignment anew");
+      const auto name = path.filename().string();
+      require(
+          !read.insert(name).second ||
+              about_.at("files").value(name, "") == checkpoint::fingerprint(file),
+          path.string(), " is not the file that the alignment was written with; make it anew");
     }
     require(
         known, "the alignment ", directory_.string(), " has no map of ", space,
@@ -171,6 +181,14 @@ void Alignment::write_stage(
 void Alignment::write_about(const fs::path& directory, const nlohmann::ordered_json& about) {
   auto whole = about;
   whole["format"] = kFormat;
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() == ".safetensors") {
+      files[entry.path().filename().string()] =
+          checkpoint::fingerprint(checkpoint::Checkpoint::open(entry.path()));
+    }
+  }
+  whole["files"] = files;
   AtomicFile file(directory / kAlignmentFile);
   file.append(whole.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   file.append("\n");

@@ -9,7 +9,6 @@
 #include "theseus/transport/carry.h"
 
 #include <cmath>
-#include <functional>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -21,6 +20,15 @@ namespace {
 
 double norm_of(const at::Tensor& tensor) {
   return std::sqrt(tensor.to(at::kDouble).square().sum().item<double>());
+}
+
+// FNV-1a: the same on every machine.
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return hash;
 }
 
 at::Tensor gaussian(at::IntArrayRef shape, double norm, uint64_t seed) {
@@ -133,8 +141,7 @@ std::optional<update::LowRank> Carrier::factors_of(const Disposition& row, int64
 Carried Carrier::carried(
     const Disposition& row, const at::Tensor& delta, const MapSet& maps, int64_t stage) const {
   Carried result{.source_norm = norm_of(delta)};
-  const auto seed =
-      seed_ ^ std::hash<std::string>{}(row.target->name) ^ (static_cast<uint64_t>(stage) << 48);
+  const auto seed = seed_ ^ hash_of(row.target->name) ^ (static_cast<uint64_t>(stage) << 48);
   if (what_ == maps::Carries::kNoise) {
     result.delta = gaussian(row.target->shape, result.source_norm, seed);
     result.target_norm = result.source_norm;

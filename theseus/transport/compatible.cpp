@@ -44,7 +44,9 @@ bool same_file(const fs::path& left, const fs::path& right) {
   return std::ranges::equal(first.bytes(), second.bytes());
 }
 
-void require_same_tokenizer(const model::Model& source, const model::Model& target) {
+// False when there is nothing to compare.
+bool require_same_tokenizer(const model::Model& source, const model::Model& target) {
+  bool compared = false;
   const auto left = source.location().config.parent_path();
   const auto right = target.location().config.parent_path();
   for (const char* name :
@@ -56,8 +58,10 @@ void require_same_tokenizer(const model::Model& source, const model::Model& targ
           same_file(left / name, right / name), "the tokenizers differ (", name,
           "): token i of the source is not token i of the target, so their rows do not pair; use "
           "--match mean with source/input_ids and target/input_ids");
+      compared = true;
     }
   }
+  return compared;
 }
 
 }  // namespace
@@ -92,7 +96,7 @@ std::map<std::string, const stats::Matcher*> matchers_of(
   return result;
 }
 
-void require_one_vocabulary(
+bool require_one_vocabulary(
     const model::Model& source,
     const model::Model& target,
     const stats::Calibration& calibration,
@@ -100,6 +104,7 @@ void require_one_vocabulary(
   const auto& tokens = find_plugin(stats::all_matchers(), "matcher", "tokens");
   const auto& linear = find_plugin(stats::all_matchers(), "matcher", "linear");
   const auto& towers = source.architecture().towers;
+  bool certain = true;
   for (size_t t = 0; t < towers.size(); ++t) {
     const auto* matcher = matchers.at(towers[t].name);
     const bool paired = matcher == &tokens || matcher == &linear || calibration.shares_ids();
@@ -112,8 +117,9 @@ void require_one_vocabulary(
         " in the source, ", other.vocabulary,
         " in the target), so token i of one is not token i of the other; use --match mean with "
         "source/input_ids and target/input_ids");
-    require_same_tokenizer(source, target);
+    certain = require_same_tokenizer(source, target);
   }
+  return certain;
 }
 
 std::map<std::string, int64_t> tokens_by_tower(

@@ -20,8 +20,8 @@ std::map<std::string, const stats::Matcher*> matchers_of(
     const model::Architecture& target, const std::string& word);
 
 // Throws InputError where tokens are paired and the two vocabularies differ: in size, or in the
-// tokenizer files that lie beside the models.
-void require_one_vocabulary(
+// tokenizer files that lie beside the models. False when there are none to tell.
+bool require_one_vocabulary(
     const model::Model& source,
     const model::Model& target,
     const stats::Calibration& calibration,

@@ -167,6 +167,23 @@ SpaceSet spaces_of(const std::vector<Disposition>& plan) {
   return spaces;
 }
 
+std::vector<const model::Parameter*> sources_of(
+    const Disposition& row, const model::Architecture& source, const stats::Route& route) {
+  if (row.target->block == model::kOuter) {
+    return {row.source};
+  }
+  const auto role = source.role(row.source->name, row.source->block);
+  std::vector<const model::Parameter*> result;
+  for (const auto& pair : route.pairs) {
+    if (pair.target == row.target->block) {
+      for (const auto& [block, share] : route.source[static_cast<size_t>(pair.source)].parts) {
+        result.push_back(source.find_parameter(role, block));
+      }
+    }
+  }
+  return result;
+}
+
 void leave_unchanged(
     std::vector<Disposition>& plan,
     const SourceUpdate& update,
@@ -179,16 +196,10 @@ void leave_unchanged(
     if (!row.carried) {
       continue;
     }
-    bool any = row.target->block == model::kOuter && update.changes(*row.source);
-    for (const auto& pair : route.pairs) {
-      if (pair.target != row.target->block) {
-        continue;
-      }
-      for (const auto& [block, share] : route.source[static_cast<size_t>(pair.source)].parts) {
-        const auto role = source.role(row.source->name, row.source->block);
-        any = any || update.changes(*source.find_parameter(role, block));
-      }
-    }
+    const auto sources = sources_of(row, source, route);
+    const bool any = std::any_of(sources.begin(), sources.end(), [&](const auto* parameter) {
+      return update.changes(*parameter);
+    });
     if (!any) {
       row.carried = false;
       row.reason = "the update leaves it alone";

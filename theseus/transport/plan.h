@@ -42,6 +42,10 @@ std::vector<Disposition> make_plan(
 // Every space that the carried ones among `plan` need a map of.
 SpaceSet spaces_of(const std::vector<Disposition>& plan);
 
+// The source's parameters whose deltas go into a carried one.
+std::vector<const model::Parameter*> sources_of(
+    const Disposition& row, const model::Architecture& source, const stats::Route& route);
+
 // Parameters that no part of the update goes to are no longer carried, so nothing is computed for
 // them. Reads the update.
 void leave_unchanged(

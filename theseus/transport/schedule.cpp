@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 
 #include <ATen/ATen.h>
 
@@ -171,6 +172,14 @@ std::vector<std::pair<int64_t, int64_t>> units_of(const stats::Route& route) {
   return units;
 }
 
+// What a container's limit leaves, or no limit.
+int64_t left_in_container() {
+  int64_t most = 0, used = 0;
+  std::ifstream limit("/sys/fs/cgroup/memory.max"), current("/sys/fs/cgroup/memory.current");
+  return limit >> most && current >> used && most > used ? most - used
+                                                         : std::numeric_limits<int64_t>::max();
+}
+
 }  // namespace
 
 int64_t available_memory() {
@@ -179,7 +188,7 @@ int64_t available_memory() {
     if (word == "MemAvailable:") {
       int64_t kilobytes = 0;
       file >> kilobytes;
-      return kilobytes * 1024;
+      return std::min(kilobytes * 1024, left_in_container());
     }
   }
   throw InputError("cannot tell how much memory is free; say --memory");

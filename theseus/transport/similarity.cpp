@@ -7,19 +7,21 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "theseus/stats/moments.h"
-
 namespace theseus::transport {
 namespace {
 
-// Columns of both models' blocks together: their moments take at most half a gigabyte.
+// Columns of both models' blocks together: the products of one with the other take at most 128 MB.
 constexpr int64_t kMostColumns = 8000;
 constexpr uint64_t kSourceSeed = 0x7e5e05, kTargetSeed = 0x7e5e06;
+
+int64_t columns_of_block(int64_t blocks) {
+  return std::max<int64_t>(kMostColumns / blocks, 16);
+}
 
 // Two independent projections side by side [d, 2 k], or undefined when the stream is narrow enough as
 // it is.
 at::Tensor two_sketches(int64_t width, int64_t blocks, uint64_t seed, c10::Device device) {
-  const auto k = std::max<int64_t>(kMostColumns / blocks, 16);
+  const auto k = columns_of_block(blocks);
   if (k >= width) {
     return {};
   }
@@ -57,44 +59,88 @@ std::vector<at::Tensor> outputs_of_blocks(
   return outputs;
 }
 
-// Moments of all blocks side by side. A sketch leaves |P^T A Q|_F unbiased only when P and Q are
-// independent, so a model's own moments are those of two sketches of it.
-struct Sums {
-  stats::PairMoments cross, source, target;
+// Centred second moments, in float64 however large: with a mean far from zero they are small differences
+// of large numbers.
+class Covariance {
+ public:
+  void add(const at::Tensor& left, const at::Tensor& right) {
+    constexpr int64_t kRowsAtATime = 1024;  // a float64 copy of them all would be large
+    for (int64_t row = 0; row < left.size(0); row += kRowsAtATime) {
+      const auto count = std::min(kRowsAtATime, left.size(0) - row);
+      add_some(left.narrow(0, row, count), right.narrow(0, row, count));
+    }
+  }
+
+  int64_t rows() const { return rows_; }
+  // Sums of squares by block [from, to], where each side holds so many blocks of equal width.
+  at::Tensor squares(int64_t from, int64_t to) const {
+    const auto c = cross_ - at::outer(left_, right_ / static_cast<double>(rows_));
+    return c.view({from, c.size(0) / from, to, c.size(1) / to}).square().sum({1, 3});
+  }
+
+ private:
+  void add_some(const at::Tensor& left, const at::Tensor& right) {
+    const auto l = left.to(at::kDouble), r = right.to(at::kDouble);  // [n, dl], [n, dr]
+    if (rows_ == 0) {
+      left_shift_ = l.mean(0);
+      right_shift_ = r.mean(0);
+      left_ = at::zeros_like(left_shift_);
+      right_ = at::zeros_like(right_shift_);
+      cross_ = at::zeros({l.size(1), r.size(1)}, l.options());
+    }
+    const auto ls = l - left_shift_, rs = r - right_shift_;
+    left_ += ls.sum(0);
+    right_ += rs.sum(0);
+    cross_.addmm_(ls.t(), rs);
+    rows_ += l.size(0);
+  }
+
+  int64_t rows_ = 0;
+  at::Tensor left_shift_, right_shift_;  // means of the first rows
+  at::Tensor left_, right_;              // sums about them
+  at::Tensor cross_;                     // [dl, dr] about them
 };
 
-at::Tensor cka(const Sums& sums, int64_t from_blocks, int64_t to_blocks) {
-  const auto squares = [](const stats::PairMoments& moments, int64_t rows, int64_t columns) {
-    const auto c = moments.centred().cross;
-    return c.view({rows, c.size(0) / rows, columns, c.size(1) / columns}).square().sum({1, 3});
+// A sketch leaves |P^T A Q|_F unbiased only when P and Q are independent, so a model's own moments are
+// those of two sketches of it, block by block.
+struct Sums {
+  Covariance cross;  // all blocks side by side
+  std::vector<Covariance> source, target;
+};
+
+at::Tensor cka(const Sums& sums) {
+  const auto own = [](const std::vector<Covariance>& blocks) {
+    std::vector<at::Tensor> squares;
+    for (const auto& block : blocks) {
+      squares.push_back(block.squares(1, 1).view({1}));
+    }
+    return at::cat(squares).sqrt();
   };
-  const auto s = squares(sums.source, from_blocks, from_blocks).diagonal().sqrt();
-  const auto r = squares(sums.target, to_blocks, to_blocks).diagonal().sqrt();
-  return squares(sums.cross, from_blocks, to_blocks) / at::outer(s, r).clamp_min(1e-300);
+  const auto s = own(sums.source), r = own(sums.target);
+  return sums.cross.squares(s.size(0), r.size(0)) / at::outer(s, r).clamp_min(1e-300);
 }
 
-// All blocks' rows side by side: in the first sketch and in the second, or twice the same.
-std::pair<at::Tensor, at::Tensor> sides(const std::vector<at::Tensor>& blocks, bool sketched) {
-  if (!sketched) {
-    const auto rows = at::cat(blocks, 1);
-    return {rows, rows};
-  }
-  std::vector<at::Tensor> first, second;
-  for (const auto& block : blocks) {
-    const auto halves = block.chunk(2, 1);
+// Adds each block's own moments, and returns all blocks' rows side by side: in the first sketch.
+at::Tensor add_own(
+    const std::vector<at::Tensor>& blocks, bool sketched, std::vector<Covariance>& sums) {
+  sums.resize(blocks.size());
+  std::vector<at::Tensor> first;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto halves = sketched ? blocks[i].chunk(2, 1) : std::vector{blocks[i], blocks[i]};
+    sums[i].add(halves[0], halves[1]);
     first.push_back(halves[0]);
-    second.push_back(halves[1]);
   }
-  return {at::cat(first, 1), at::cat(second, 1)};
+  return at::cat(first, 1);
 }
 
-// One tower of both models.
+// One tower of both models, and the sketches of their streams.
 struct TowerPair {
   model::Model& source;
   model::Model& target;
   const model::Tower& from;
   const model::Tower& to;
   const stats::Matcher& matcher;
+  at::Tensor p, q;
 };
 
 void add_batch(
@@ -102,13 +148,9 @@ void add_batch(
     const model::Batch& source_batch,
     const model::Batch& target_batch,
     Sums& sums) {
-  const auto blocks = pair.from.blocks + pair.to.blocks;
-  const auto device = pair.source.weights().placement().device;
-  const auto p = two_sketches(pair.from.width, blocks, kSourceSeed, device);
-  const auto q = two_sketches(pair.to.width, blocks, kTargetSeed, device);
   at::Tensor source_kept, target_kept;
-  const auto s = outputs_of_blocks(pair.source, source_batch, pair.from.name, p, source_kept);
-  const auto r = outputs_of_blocks(pair.target, target_batch, pair.to.name, q, target_kept);
+  const auto s = outputs_of_blocks(pair.source, source_batch, pair.from.name, pair.p, source_kept);
+  const auto r = outputs_of_blocks(pair.target, target_batch, pair.to.name, pair.q, target_kept);
   if (s.empty() || r.empty()) {
     return;
   }
@@ -125,14 +167,23 @@ void add_batch(
   for (const auto& rows : r) {
     right.push_back(paired(s[0], rows).target);
   }
-  const auto source = sides(left, p.defined());
-  const auto target = sides(right, q.defined());
-  sums.cross.add(source.first, target.first);
-  sums.source.add(source.first, source.second);
-  sums.target.add(target.first, target.second);
+  sums.cross.add(
+      add_own(left, pair.p.defined(), sums.source), add_own(right, pair.q.defined(), sums.target));
 }
 
 }  // namespace
+
+bool is_estimated(const model::Architecture& source, const model::Architecture& target) {
+  for (size_t t = 0; t < source.towers.size(); ++t) {
+    const auto& from = source.towers[t];
+    const auto& to = target.towers[t];
+    if (from.blocks != to.blocks &&
+        columns_of_block(from.blocks + to.blocks) < std::max(from.width, to.width)) {
+      return true;
+    }
+  }
+  return false;
+}
 
 at::Tensor block_similarity(
     model::Model& source,
@@ -149,17 +200,26 @@ at::Tensor block_similarity(
   for (size_t t = 0; t < from.towers.size(); ++t) {
     const auto& tower = from.towers[t];
     const auto& other = to.towers[t];
-    const TowerPair pair{source, target, tower, other, *matchers.at(tower.name)};
+    const auto blocks = tower.blocks + other.blocks;
+    const auto device = source.weights().placement().device;
+    const TowerPair pair{
+        source,
+        target,
+        tower,
+        other,
+        *matchers.at(tower.name),
+        two_sketches(tower.width, blocks, kSourceSeed, device),
+        two_sketches(other.width, blocks, kTargetSeed, device)};
     Sums sums;
     for (int64_t batch = 0; batch < calibration.batches(); ++batch, watch(++done, all)) {
       if (tower.blocks != other.blocks) {  // else block by block, whatever the similarity
         add_batch(pair, calibration.source(batch), calibration.target(batch), sums);
       }
     }
-    if (sums.cross.rows > 0) {
+    if (sums.cross.rows() > 0) {
       result.narrow(0, first_source, tower.blocks)
           .narrow(1, first_target, other.blocks)
-          .copy_(cka(sums, tower.blocks, other.blocks).to(at::kCPU));
+          .copy_(cka(sums).to(at::kCPU));
     }
     first_source += tower.blocks;
     first_target += other.blocks;

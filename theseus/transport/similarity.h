@@ -16,8 +16,8 @@ namespace theseus::transport {
 //
 //   CKA(S, R) = |S^T R|_F^2 / (|S^T S|_F |R^T R|_F),
 //
-// in [0, 1], from moments that are summed over batches. Where the widths of all
-// blocks together exceed some thousands, streams are first projected by fixed independent Gaussian
+// in [0, 1], from moments that are summed over batches. Where the widths of all blocks together exceed
+// some thousands, streams are first projected by fixed independent Gaussian
 // matrices, which leaves the three squared norms unchanged on average.
 // [source blocks, target blocks] float64; 0 for towers that the calibration does not reach, and
 // between towers.
@@ -27,5 +27,8 @@ at::Tensor block_similarity(
     const stats::Calibration& calibration,
     const std::map<std::string, const stats::Matcher*>& matchers,
     const std::function<void(int64_t done, int64_t all)>& watch);
+
+// Whether streams are projected for that, so that similarities are uncertain by some percent.
+bool is_estimated(const model::Architecture& source, const model::Architecture& target);
 
 }  // namespace theseus::transport

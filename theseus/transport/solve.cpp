@@ -37,6 +37,17 @@ void accumulate(at::Tensor& sum, const at::Tensor& term) {
   sum = sum.defined() ? sum + term : term;
 }
 
+// One of those that the tensor holds.
+const model::Parameter& parameter_in(
+    const model::Architecture& architecture, const std::string& tensor) {
+  for (const auto& parameter : architecture.parameters) {
+    if (parameter.tensor == tensor) {
+      return parameter;
+    }
+  }
+  throw InternalError("no tensor " + tensor);
+}
+
 // The parameter with the space's axis in front: [width, rest].
 at::Tensor unfolded(const at::Tensor& value, const model::Parameter& parameter, int64_t axis) {
   const auto part = parameter.fused() ? value.narrow(0, parameter.row, parameter.shape[0]) : value;
@@ -162,8 +173,7 @@ const stats::PairMoments* Solver::find_moments(
 maps::Problem Solver::from_observed(const stats::PairMoments& moments) const {
   const auto used = options_.center ? moments.centred() : moments;
   return {
-      .rows = used.rows - (options_.center ? 1 : 0),
-      .noise = stats::noise_of_product(used.cross.size(0), used.cross.size(1)),
+      .rows = used.distinct - (options_.center ? 1 : 0),
       .cross = used.cross,
       .source_gram = used.source_gram,
       .target_gram = used.target_gram};
@@ -176,17 +186,13 @@ at::Tensor Solver::affine(
     const stats::SourceBlock* block,
     c10::Device device) const {
   const auto value = [&](const std::string& tensor) {
-    for (const auto& parameter : model.architecture().parameters) {
-      if (parameter.tensor == tensor) {
-        const auto stored = block == nullptr || parameter.block == model::kOuter
-                                ? model.checkpoint().tensor(parameter.stored)
-                                : stats::blended(source_, *block, tensor);
-        const auto result = stored.to(device, at::kDouble);
-        model.checkpoint().forget(parameter.stored);
-        return result;
-      }
-    }
-    throw InternalError("no tensor " + tensor);
+    const auto& parameter = parameter_in(model.architecture(), tensor);
+    const auto stored = block == nullptr || parameter.block == model::kOuter
+                            ? model.checkpoint().tensor(parameter.stored)
+                            : stats::blended(source_, *block, tensor);
+    const auto result = stored.to(device, at::kDouble);
+    model.checkpoint().forget(parameter.stored);
+    return result;
   };
   int64_t row = 0;
   const auto& spaces = model.architecture().spaces;
@@ -229,9 +235,7 @@ maps::Problem Solver::from_writers(
           options_.center ? second : with_ones(second, left_sum, right_sum, used.rows);
       return at::mm(at::mm(left, inner), right.t());
     };
-    problem.rows += used.rows - (options_.center ? 1 : 0);
-    problem.noise =
-        std::max(problem.noise, stats::noise_of_product(used.cross.size(0), used.cross.size(1)));
+    problem.rows += used.distinct - (options_.center ? 1 : 0);
     problem.source_basis = source_basis;
     problem.target_basis = target_basis;
     accumulate(problem.cross, image(source, used.cross, target, used.source_sum, used.target_sum));
@@ -315,32 +319,57 @@ maps::Problem Solver::problem(
     const auto* observed = find_moments(space, moments);
     const auto writers = writers_of(space, stage);
     result = observed != nullptr ? from_observed(*observed) : from_writers(writers, stage, moments);
-    // Behind a layer norm one direction is known to be missing: what statistics there are of it are
-    // rounding.
-    const auto& input =
-        observed == nullptr && writers.size() == 1 ? writers.front().target->in : space;
-    if (const auto found = target_.architecture().spaces.find(input);
-        found != target_.architecture().spaces.end() && found->second.layer_normed) {
-      const auto narrower =
-          observed != nullptr
-              ? std::min(result.cross.size(0), result.cross.size(1))
-              : std::min(
-                    found->second.width,
-                    source_.architecture().spaces.at(writers.front().source->in).width);
-      result.most = narrower - (options_.center ? 1 : 0);
+    if (observed != nullptr) {
+      result.most = std::min(
+          directions_of(source_, own_space(space, stage), false),
+          directions_of(target_, space, false));
+    } else if (writers.size() == 1) {
+      const auto& from = *writers.front().source;
+      const auto& to = *writers.front().target;
+      result.most = std::min(
+          directions_of(source_, from.in, !from.bias.empty()),
+          directions_of(target_, to.in, !to.bias.empty()));
     }
   }
   add_sizes(space, stage, result);
   return result;
 }
 
-void Solver::add_sizes(const std::string& space, int64_t stage, maps::Problem& problem) const {
-  auto own = space;
-  if (const auto* block = source_block(stage); block != nullptr) {
-    own = model::in_block(
-        space, block->run_as - source_.architecture().tower_of(block->run_as).second);
+// With y = g n + b and sum(n) = 0, y . (1 / g) = sum(b / g) for every row: about the mean one direction is
+// missing, and of the rows themselves, too, when that sum is zero. What statistics there are of it are
+// rounding. A constant beside y makes up for it.
+int64_t Solver::directions_of(
+    const model::Model& model, const std::string& space, bool constant) const {
+  constexpr double kNothing = 1e-6;  // of a row's norm, which float32 resolves to 1e-7
+  const auto& found = model.architecture().spaces.at(space);
+  if (found.norm.empty()) {
+    return found.width + (constant && !options_.center ? 1 : 0);
   }
-  const auto& there = source_.architecture().spaces.at(own);
+  if (options_.center || constant) {
+    return found.width - (options_.center ? 1 : 0);
+  }
+  const auto value = [&](const char* tensor) {
+    return model.checkpoint()
+        .tensor(parameter_in(model.architecture(), found.norm + tensor).stored)
+        .to(at::kDouble);
+  };
+  const auto gain = value(".weight"), shift = value(".bias");
+  const auto normal = 1 / at::where(gain == 0, at::full_like(gain, 1e-30), gain);
+  const auto along = (normal * shift).sum() / normal.norm();
+  const auto row = (gain.square() + shift.square()).sum().sqrt();
+  return found.width - (along.abs() <= kNothing * row).to(at::kLong).item<int64_t>();
+}
+
+std::string Solver::own_space(const std::string& space, int64_t stage) const {
+  const auto* block = source_block(stage);
+  return block == nullptr
+             ? space
+             : model::in_block(
+                   space, block->run_as - source_.architecture().tower_of(block->run_as).second);
+}
+
+void Solver::add_sizes(const std::string& space, int64_t stage, maps::Problem& problem) const {
+  const auto& there = source_.architecture().spaces.at(own_space(space, stage));
   const auto& here = target_.architecture().spaces.at(space);
   problem.source_width = there.width;
   problem.target_width = here.width;

@@ -60,6 +60,9 @@ class Solver {
       const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const;
   // `known`: maps of the other axes; those that are missing are taken for identities.
   maps::Problem from_weights(const std::string& space, int64_t stage, const MapSet& known) const;
+  // Of a space's rows, at most; `constant`: with a 1 beside each.
+  int64_t directions_of(const model::Model& model, const std::string& space, bool constant) const;
+  std::string own_space(const std::string& space, int64_t stage) const;  // the source's name for it
   void add_sizes(const std::string& space, int64_t stage, maps::Problem& problem) const;
   MapSet solve_by_weights(int64_t stage, const SpaceSet& needed) const;
   // [W, b] of rows `part` of a layer in float64, or W alone when moments are centred.

@@ -36,6 +36,13 @@ std::string own_name(const std::map<std::string, std::string>& names, const std:
   return {};
 }
 
+// In float32, of what both are: float64 checkpoints may differ by less than float32 resolves.
+at::Tensor difference(const at::Tensor& now, const at::Tensor& was) {
+  const bool wide = now.scalar_type() == at::kDouble || was.scalar_type() == at::kDouble;
+  const auto dtype = wide ? at::kDouble : at::kFloat;
+  return (now.to(dtype) - was.to(dtype)).to(at::kFloat);
+}
+
 }  // namespace
 
 SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model::Model& source) {
@@ -106,6 +113,13 @@ void SourceUpdate::open_dense(const model::Model& source) {
         "): ", joined(unknown, kShown)));
   }
   const auto missing = shapes.size() - stored_.size() - tied.size();
+  std::error_code ignored;
+  require(
+      missing == 0 ||
+          !std::filesystem::exists(path_ / source.location().config.filename(), ignored),
+      "this is not a tune of the source ", source.location().weights.string(), ": it has a ",
+      source.location().config.filename().string(), " of its own and lacks ", missing, " of the ",
+      shapes.size(), " tensors; a bare state dict may hold the changed ones only");
   if (missing > 0 && missing < shapes.size()) {
     notes_.push_back(
         c10::str("the tuned model lacks ", missing, " of the source's tensors: unchanged"));
@@ -198,7 +212,7 @@ bool SourceUpdate::compare(const model::Parameter& parameter) const {
   const auto was = base_of(parameter);
   const bool same = now.scalar_type() == was.scalar_type()
                         ? at::equal(now, was)
-                        : at::equal(now.to(at::kFloat), was.to(at::kFloat));
+                        : at::equal(now.to(at::kDouble), was.to(at::kDouble));
   require(
       same || model::all_finite(now), found->second, " of the tuned model ", path_.string(),
       " holds NaN or infinity");
@@ -233,12 +247,12 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
     if (adapted_->weights().is_replaced(parameter.tensor)) {
       auto now = adapted_->weights()[parameter.tensor];
       now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
-      delta = now - base_of(parameter).to(at::kFloat);
+      delta = difference(now, base_of(parameter));
     }
   } else if (changes(parameter)) {
     auto now = tuned_->tensor(stored_.at(parameter.tensor));
     now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
-    delta = now.to(at::kFloat) - base_of(parameter).to(at::kFloat);
+    delta = difference(now, base_of(parameter));
     tuned_->forget(stored_.at(parameter.tensor));
     base_->forget(parameter.stored);
   }

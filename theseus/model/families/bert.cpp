@@ -91,12 +91,18 @@ std::vector<std::string> aliases(const std::string& name) {
   return {};
 }
 
+// What wrote the input of block `i`.
+std::string norm_before(const std::string& prefix, int64_t i) {
+  return i == 0 ? prefix + "embeddings.LayerNorm"
+                : c10::str(prefix, "encoder.layer.", i - 1, ".output.LayerNorm");
+}
+
 // A post-norm block ends in a norm, whose output the next block reads. The two are spaces of their
 // own, since blocks of models of different depth are matched one by one.
 void declare_block(Declaration& declare, const Tower& tower, int64_t i, const std::string& prefix) {
   declare.in_block(i);
   BlockSpaces s(tower, i);
-  s.attn_in.layer_normed = true;
+  s.attn_in.norm = norm_before(prefix, i);
   const auto name = c10::str(prefix, "encoder.layer.", i, ".");
   declare.linear(name + "attention.self.query", s.q, s.attn_in, true);
   declare.linear(name + "attention.self.key", s.k, s.attn_in, true);
@@ -133,7 +139,7 @@ void declare_head(
     Declaration& declare, const Json& config, const std::string& prefix, const Tower& tower) {
   const bool pooler = declare.has(prefix + "pooler.dense.weight");
   const Declaration::Side last{
-      .space = "encoder.final", .width = tower.width, .layer_normed = true};
+      .space = "encoder.final", .width = tower.width, .norm = norm_before(prefix, tower.blocks)};
   const Declaration::Side before_tanh{"encoder.pooled_up", tower.width};
   const Declaration::Side pooled{"encoder.pooled", tower.width};
   if (pooler) {
