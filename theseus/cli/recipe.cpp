@@ -31,7 +31,11 @@ nlohmann::ordered_json given_options(const CLI::App& command) {
       continue;
     }
     if (option->get_expected_max() > 0) {
-      given[name] = option->results().front();
+      // Where the command ran is not where its recipe will be.
+      const auto text = option->results().front();
+      given[name] = kPaths.contains(name)
+                        ? std::filesystem::absolute(text).lexically_normal().string()
+                        : text;
     } else if (option->as<bool>()) {  // --center=false is as if it were not there
       given[name] = "true";
     }
@@ -44,11 +48,7 @@ std::string recipe_of(const CLI::App& command) {
   yaml << YAML::BeginMap;
   const auto given = given_options(command);
   for (const auto& [name, value] : given.items()) {
-    const auto text = value.get<std::string>();
-    // Where the command ran is not where the recipe will be.
-    yaml << YAML::Key << name << YAML::Value
-         << (kPaths.contains(name) ? std::filesystem::absolute(text).lexically_normal().string()
-                                   : text);
+    yaml << YAML::Key << name << YAML::Value << value.get<std::string>();
   }
   yaml << YAML::EndMap;
   return std::string("# theseus run recipe.yaml --out DIR\n") + yaml.c_str() + "\n";
