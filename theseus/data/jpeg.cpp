@@ -8,7 +8,6 @@
 #include <jpeglib.h>
 #include <vector>
 
-
 #include "theseus/data/codecs.h"
 
 namespace theseus::data {

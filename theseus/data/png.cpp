@@ -7,7 +7,6 @@
 #include <cstring>
 #include <png.h>
 
-
 #include "theseus/data/codecs.h"
 
 namespace theseus::data {

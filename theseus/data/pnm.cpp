@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 
-
 #include "theseus/data/codecs.h"
 
 namespace theseus::data {
