@@ -14,8 +14,14 @@ struct Image {
   at::Tensor pixels;
 };
 
-// JPEG, PNG or PPM/PGM; grey becomes three equal channels, and alpha is dropped, as Pillow's
-// convert("RGB") does. `name` is for messages. Throws InputError.
+// Larger images are refused before their pixels get memory.
+inline constexpr int64_t kMostPixels = 200'000'000;
+inline constexpr int64_t kMostSide = 1'000'000;
+
+// JPEG, PNG or PBM/PGM/PPM, told by the first bytes. What is not RGB becomes it as with Pillow's
+// convert("RGB"): grey in three equal channels, alpha dropped, CMYK as Adobe writes it, 16 bits cut to 8
+// (of colours to the upper ones, of grey to at most 255). Orientation tags are not followed.
+// `name` is for messages. Throws InputError for what is corrupt, cut short, too large or of another format.
 Image decode_image(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace theseus::data
