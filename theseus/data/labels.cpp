@@ -27,16 +27,18 @@ int64_t ClassNames::checked(int64_t number, const std::string& where) const {
   return number;
 }
 
-int64_t ClassNames::label(std::string_view word, const std::string& where) const {
-  const auto found = numbers_.find(std::string(word));
-  if (found != numbers_.end()) {
-    return found->second;
-  }
-  const auto number = find_integer(word);
+int64_t ClassNames::named(std::string_view name, const std::string& where) const {
+  const auto found = numbers_.find(std::string(name));
   require(
-      number.has_value(), where, ": unknown class '", printable(word), "'; ", origin_, " has ",
+      found != numbers_.end(), where, ": unknown class '", printable(name), "'; ", origin_, " has ",
       printable(joined(names_, 10), 400));
-  return checked(*number, where);
+  return found->second;
+}
+
+int64_t ClassNames::label(std::string_view word, const std::string& where) const {
+  const auto number = find_integer(word);
+  return number.has_value() && !numbers_.contains(std::string(word)) ? checked(*number, where)
+                                                                     : named(word, where);
 }
 
 std::optional<ClassNames> find_class_names(

@@ -16,7 +16,9 @@ class ClassNames {
   // Throws InputError for none, and for a name that is empty or there twice; `origin` is for messages.
   ClassNames(std::vector<std::string> names, std::string origin);
 
-  // Of a class name, or of a number below size(). Both throw InputError that begins with `where`.
+  // Of a class name; of a name or a number below size(); of a number. All throw InputError that begins with
+  // `where`.
+  int64_t named(std::string_view name, const std::string& where) const;
   int64_t label(std::string_view word, const std::string& where) const;
   int64_t checked(int64_t number, const std::string& where) const;
   const std::vector<std::string>& names() const { return names_; }

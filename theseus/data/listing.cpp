@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"

@@ -89,7 +89,7 @@ SplitFiles split_files(const fs::path& path, const std::vector<std::string>& end
   return files;
 }
 
-std::string choose_split(const SplitFiles& files, const std::string& asked, const fs::path& where) {
+std::string choose_among(const SplitFiles& files, const std::string& asked, const fs::path& where) {
   std::vector<std::string> there;
   for (const auto& [split, file] : files) {
     there.push_back(split);

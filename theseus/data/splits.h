@@ -25,7 +25,7 @@ using SplitFiles = std::map<std::string, std::filesystem::path>;
 SplitFiles find_split_files(
     const std::filesystem::path& path, const std::vector<std::string>& endings);
 SplitFiles split_files(const std::filesystem::path& path, const std::vector<std::string>& endings);
-std::string choose_split(
+std::string choose_among(
     const SplitFiles& files, const std::string& asked, const std::filesystem::path& where);
 
 }  // namespace theseus::data
