@@ -38,10 +38,10 @@ struct Examples {
   // One of the two. Both throw InputError with the name when an example cannot be read.
   std::function<Image(int64_t)> image;
   std::function<Fields(int64_t)> text;
-  // Of texts, unless the user says another.
+  // Of texts, unless the user says another. The second is for models that write their answer, such as T5;
+  // its `first` is empty where there is no such wording.
   Wording wording;
-  Wording
-      prompted;  // for models that write their answer, such as T5; first is empty: no other than `wording`
+  Wording prompted = {"", "", ""};
 
   int64_t size() const { return static_cast<int64_t>(names.size()); }
 };
@@ -49,7 +49,8 @@ struct Examples {
 // One way in which examples lie on disk.
 struct Source {
   std::string_view summary;
-  // Whether an unnamed PATH is to be read this way; null when the layout has to be named.
+  // Whether an unnamed PATH is to be read this way; null when the layout has to be named. May throw
+  // InputError for what cannot be listed.
   bool (*recognises)(const std::filesystem::path& path);
   // `split`: "train", "val", "test", or "" for what there is (where there are several, test; without one,
   // or where its labels are kept back as in GLUE, val). Throws InputError for what is missing, empty or

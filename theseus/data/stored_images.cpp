@@ -32,7 +32,8 @@ std::string gunzipped(const MappedFile& file, int64_t most) {
   archive_entry* entry = nullptr;
   const auto bytes = file.bytes();
   if (archive_read_open_memory(reader.get(), bytes.data(), bytes.size()) != ARCHIVE_OK ||
-      archive_read_next_header(reader.get(), &entry) != ARCHIVE_OK) {
+      archive_read_next_header(reader.get(), &entry) != ARCHIVE_OK ||
+      archive_filter_code(reader.get(), 0) != ARCHIVE_FILTER_GZIP) {
     fail();
   }
   std::string result;

@@ -62,10 +62,20 @@ fs::path find_with_classes(
   return {};
 }
 
+// Splits that somebody has made. Where there are some, the whole is not divided again: that could put an
+// image into two splits.
+std::vector<std::string> splits_in(const fs::path& path) {
+  std::vector<std::string> splits;
+  for (const char* split : {"train", "val", "test"}) {
+    if (!find_with_classes(path, divided(), split).empty()) {
+      splits.emplace_back(split);
+    }
+  }
+  return splits;
+}
+
 bool recognises(const fs::path& path) {
-  return !find_with_classes(path, wholes(), "").empty() ||
-         !find_with_classes(path, divided(), "train").empty() ||
-         !find_with_classes(path, divided(), "test").empty();
+  return !find_with_classes(path, wholes(), "").empty() || !splits_in(path).empty();
 }
 
 std::vector<std::string> part_of(const fs::path& folder, const std::string& split) {
@@ -86,13 +96,15 @@ std::vector<std::string> part_of(const fs::path& folder, const std::string& spli
 }
 
 Examples open(const fs::path& path, const std::string& asked) {
+  const auto made = splits_in(path);
   const auto whole = find_with_classes(path, wholes(), "");
-  const auto split = choose_split({"train", "val", "test"}, asked, path);
-  const auto parts = find_with_classes(path, divided(), split);
   require(
-      !whole.empty() || !parts.empty(), path.string(), " has no EuroSAT; looked for ",
-      "{2750,EuroSAT_RGB}/{AnnualCrop,...,SeaLake} and EuroSAT_splits/", split,
-      "/{AnnualCrop,...,SeaLake}, all ten");
+      !made.empty() || !whole.empty(), path.string(),
+      " has no EuroSAT; looked for {2750,EuroSAT_RGB}/CLASS and "
+      "EuroSAT_splits/{train,val,test}/CLASS with all ten of AnnualCrop to SeaLake");
+  const auto split = choose_split(
+      made.empty() ? std::vector<std::string>{"train", "val", "test"} : made, asked, path);
+  const auto parts = find_with_classes(path, divided(), split);
   std::vector<fs::path> files;
   std::vector<int64_t> labels;
   std::vector<std::string> names;

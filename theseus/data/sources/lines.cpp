@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <memory>
+
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/data/examples.h"
 #include "theseus/data/listing.h"
 #include "theseus/data/splits.h"
 
