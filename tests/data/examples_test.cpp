@@ -1,0 +1,97 @@
+#include "theseus/data/examples.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/data/ppm.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch_dir.h"
+
+namespace theseus::data {
+namespace {
+
+using tests::error_of;
+using tests::expect_parts;
+using tests::ppm;
+using tests::ScratchDir;
+
+TEST(Sources, EverySourceSaysWhatItReads) {
+  std::set<std::string_view> summaries;
+  for (const auto& row : all_sources()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_GT(row.object->summary.size(), 20U);
+    EXPECT_TRUE(summaries.insert(row.object->summary).second) << "another has the same summary";
+    EXPECT_NE(row.object->open, nullptr);
+  }
+  EXPECT_GE(summaries.size(), 22U);
+}
+
+TEST(Sources, EverySourceRefusesAnEmptyFolder) {
+  const ScratchDir scratch;
+  for (const auto& row : all_sources()) {
+    SCOPED_TRACE(row.name);
+    if (row.object->recognises != nullptr) {
+      EXPECT_FALSE(row.object->recognises(scratch.path()));
+    }
+    const auto name = std::string(row.name);
+    const auto message = error_of([&] { open_examples(name + ":" + scratch.path().string(), ""); });
+    expect_parts(message, scratch.path().string(), "while opening " + name);
+  }
+}
+
+TEST(Sources, EverySourceRefusesAFileThatIsNotItsOwn) {
+  const ScratchDir scratch;
+  const auto file = scratch.file("nothing.bin", "");
+  for (const auto& row : all_sources()) {
+    SCOPED_TRACE(row.name);
+    const auto name = std::string(row.name);
+    expect_parts(error_of([&] { open_examples(name + ":" + file.string(), ""); }), file.string());
+  }
+}
+
+TEST(OpenExamples, NoneRecognisesListsWhatThereIs) {
+  const ScratchDir scratch;
+  expect_parts(
+      error_of([&] { open_examples(scratch.path().string(), ""); }), "NAME:PATH",
+      "folders: ", "webdataset: ", "rte: ");
+  expect_parts(
+      error_of([&] { open_examples((scratch / "absent").string(), ""); }), "no such file or folder",
+      "eurosat: ");
+  expect_parts(error_of([&] { open_examples("nobody:here", ""); }), "nobody:here", "cifar: ");
+  expect_parts(error_of([&] { open_examples("", ""); }), "NAME:PATH");
+  expect_parts(error_of([&] { open_examples("folders:", ""); }), "no path after");
+}
+
+TEST(OpenExamples, APathWithAColonThatExistsWins) {
+  const ScratchDir scratch;
+  scratch.file("lines:a/cat/1.ppm", ppm(9));
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(scratch.path());
+  const auto examples = open_examples("lines:a", "");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(examples.source, "folders");
+  EXPECT_EQ(examples.classes, std::vector<std::string>{"cat"});
+}
+
+TEST(OpenExamples, AKnownLayoutGoesBeforeTheGeneralOne) {
+  const ScratchDir scratch;
+  // Class folders of images that are RESISC45's too.
+  scratch.file("airplane/airplane_001.jpg", ppm(1));
+  scratch.file("wetland/wetland_001.jpg", ppm(2));
+  const auto path = scratch.path().string();
+  EXPECT_EQ(open_examples(path, "").source, "resisc45");
+  EXPECT_EQ(open_examples("folders:" + path, "").source, "folders");
+}
+
+TEST(OpenExamples, SeveralKnownLayoutsHaveToBeNamed) {
+  const ScratchDir scratch;
+  scratch.file("airplane/airplane_001.jpg", ppm(1));
+  scratch.file("wetland/wetland_001.jpg", ppm(2));
+  scratch.file("snli_1.0_test.jsonl", "{}\n");
+  expect_parts(
+      error_of([&] { open_examples(scratch.path().string(), ""); }), "several", "resisc45", "snli");
+}
+
+}  // namespace
+}  // namespace theseus::data

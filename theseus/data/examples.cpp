@@ -1,0 +1,93 @@
+#include "theseus/data/examples.h"
+
+#include "theseus/base/error.h"
+#include "theseus/base/text.h"
+#include "theseus/data/listing.h"
+
+namespace theseus::data {
+namespace {
+
+using Row = Plugin<Source>;
+
+std::vector<const Row*> recognising(const std::filesystem::path& path, bool general) {
+  std::vector<const Row*> rows;
+  for (const auto& row : all_sources()) {
+    const auto& source = *row.object;
+    if (source.general == general && source.recognises != nullptr && source.recognises(path)) {
+      rows.push_back(&row);
+    }
+  }
+  return rows;
+}
+
+std::string looked_for() {
+  std::string text;
+  for (const auto& row : all_sources()) {
+    text += c10::str("\n  ", row.name, ": ", row.object->summary);
+  }
+  return text;
+}
+
+std::string name_list(const std::vector<const Row*>& rows) {
+  std::vector<std::string> names;
+  for (const auto* row : rows) {
+    names.emplace_back(row->name);
+  }
+  return joined(names, names.size());
+}
+
+bool is_source(std::string_view name) {
+  for (const auto& row : all_sources()) {
+    if (row.name == name) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const Row& recognised(const std::string& words) {
+  auto rows = recognising(words, /*general=*/false);
+  if (rows.empty()) {
+    rows = recognising(words, /*general=*/true);
+  }
+  const bool there = is_file(words) || is_folder(words);
+  require(
+      !rows.empty(), printable(words, 400),
+      there ? ": no source of data recognises this; name the layout, as in NAME:PATH. There are:"
+            : ": no such file or folder, and no NAME:PATH. There are:",
+      looked_for());
+  require(
+      rows.size() == 1, words, ": several sources of data recognise this: ", name_list(rows),
+      "; name one, as in ", rows[0]->name, ":", words);
+  return *rows[0];
+}
+
+// Sources promise this; what comes after relies on it.
+void check(const Examples& examples) {
+  require(examples.size() > 0, "there are no examples");
+  require<InternalError>(
+      (examples.image == nullptr) != (examples.text == nullptr), "neither images nor texts");
+  require<InternalError>(
+      examples.labels.empty() || examples.labels.size() == examples.names.size(),
+      "as many labels as examples");
+}
+
+}  // namespace
+
+Examples open_examples(const std::string& words, const std::string& split) {
+  require(!words.empty(), "no data named; give NAME:PATH or a PATH");
+  const auto colon = words.find(':');
+  const bool named = colon != std::string::npos && !is_file(words) && !is_folder(words) &&
+                     is_source(std::string_view(words).substr(0, colon));
+  const auto name = named ? words.substr(0, colon) : std::string(recognised(words).name);
+  const auto path = named ? words.substr(colon + 1) : words;
+  require(!path.empty(), "no path after '", words, "'");
+  return with_context(c10::str("opening ", name, ":", path), [&] {
+    auto examples = find_plugin(all_sources(), "source of data", name).open(path, split);
+    examples.source = name;
+    check(examples);
+    return examples;
+  });
+}
+
+}  // namespace theseus::data

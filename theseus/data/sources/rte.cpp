@@ -1,0 +1,45 @@
+// By name only: tables of other GLUE tasks (WNLI) have the same names and columns.
+
+#include "theseus/data/pair_task.h"
+
+namespace theseus::data::sources {
+namespace {
+
+const PairTask& task() {
+  static const PairTask task = {
+      .title = "RTE",
+      .folders = {"", "RTE"},
+      .files =
+          {{"train", "train.tsv", RecordForm::kTabs},
+           {"val", "dev.tsv", RecordForm::kTabs},
+           {"test", "test.tsv", RecordForm::kTabs},
+           {"train", "train.jsonl"},
+           {"val", "val.jsonl"},
+           {"test", "test.jsonl"}},
+      .fields =
+          {{"premise", {"sentence1", "premise"}}, {"hypothesis", {"sentence2", "hypothesis"}}},
+      .labels = {"label"},
+      .classes = {"entailment", "not_entailment"},
+      .test_is_unlabelled = true,
+      .prompt = "rte sentence1: {premise} sentence2: {hypothesis}",
+  };
+  return task;
+}
+
+Examples open(const std::filesystem::path& path, const std::string& split) {
+  return open_pair_task(task(), path, split);
+}
+
+}  // namespace
+
+const Source& rte() {
+  static const Source source = {
+      .summary =
+          "RTE, by name only: {train,dev,test}.tsv as in GLUE, or {train,val,test}.jsonl as in "
+          "SuperGLUE",
+      .recognises = nullptr,
+      .open = open};
+  return source;
+}
+
+}  // namespace theseus::data::sources
