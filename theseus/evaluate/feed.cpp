@@ -1,0 +1,74 @@
+#include "theseus/evaluate/feed.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "theseus/base/error.h"
+#include "theseus/data/loader.h"
+#include "theseus/data/wording.h"
+
+namespace theseus::evaluate {
+namespace {
+
+std::vector<std::string> feed_images(
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    const data::Preprocessing& how,
+    const FeedOptions& options,
+    const std::function<void(Step&&)>& take) {
+  data::ImageLoader loader(examples, order, {how}, options.batch_size, options.threads);
+  while (auto batch = loader.next()) {
+    take({.batch = {{"pixel_values", batch->views.front()}}, .examples = batch->examples});
+  }
+  return loader.skipped();
+}
+
+data::Worded worded(const data::Examples& examples, const data::Wording& wording, int64_t i) {
+  const auto label = examples.labels.empty() ? -1 : examples.labels[static_cast<size_t>(i)];
+  const bool named = label >= 0 && label < static_cast<int64_t>(examples.classes.size());
+  return data::fill(
+      wording, examples.text(i), named ? &examples.classes[static_cast<size_t>(label)] : nullptr);
+}
+
+}  // namespace
+
+std::vector<int64_t> every(const data::Examples& examples) {
+  std::vector<int64_t> order(static_cast<size_t>(examples.size()));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+data::Wording wording_for(const model::Model& model, const data::Examples& examples) {
+  return model.architecture().generation.possible && !examples.prompted.first.empty()
+             ? examples.prompted
+             : examples.wording;
+}
+
+std::vector<std::string> feed(
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    model::Reader& reader,
+    const FeedOptions& options,
+    const std::function<void(Step&&)>& take) {
+  if (examples.image) {
+    return feed_images(examples, order, reader.images(), options, take);
+  }
+  for (size_t first = 0; first < order.size(); first += static_cast<size_t>(options.batch_size)) {
+    const auto last = std::min(order.size(), first + static_cast<size_t>(options.batch_size));
+    Step step;
+    std::vector<data::Worded> texts;
+    for (size_t i = first; i < last; ++i) {
+      texts.push_back(worded(examples, examples.wording, order[i]));
+      step.examples.push_back(order[i]);
+      if (!texts.back().answer.empty()) {
+        step.wanted.push_back(texts.back().answer);
+      }
+    }
+    step.batch = reader.texts(texts);
+    step.answers = reader.answers();
+    take(std::move(step));
+  }
+  return {};
+}
+
+}  // namespace theseus::evaluate

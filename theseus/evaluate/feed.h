@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "theseus/data/examples.h"
+#include "theseus/evaluate/task.h"
+#include "theseus/model/reader.h"
+
+namespace theseus::evaluate {
+
+struct FeedOptions {
+  int64_t batch_size = 32;
+  int threads = 2;  // that decode images
+};
+
+// Calls `take` with the examples of `order` as the model's inputs, batch by batch. Returns a message
+// for every image that could not be decoded. Throws InputError when there are too many of these, or when
+// the model takes no such input.
+std::vector<std::string> feed(
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    model::Reader& reader,
+    const FeedOptions& options,
+    const std::function<void(Step&&)>& take);
+
+// All of them in the order in which they are stored.
+std::vector<int64_t> every(const data::Examples& examples);
+
+// What texts of `examples` are worded as for this model: with an answer for those that write one.
+data::Wording wording_for(const model::Model& model, const data::Examples& examples);
+
+}  // namespace theseus::evaluate

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "theseus/base/plugin.h"
+#include "theseus/data/examples.h"
+#include "theseus/evaluate/score.h"
+#include "theseus/model/model.h"
+#include "theseus/model/reader.h"
+
+namespace theseus::evaluate {
+
+struct Settings {
+  std::vector<std::string> templates;  // zero-shot prompts; empty: those of the data
+  double strength = 1;      // of the probe's weight decay, as C of libraries: larger is weaker
+  bool ridge = false;       // the probe by closed form
+  int64_t new_tokens = 64;  // of a summary
+};
+
+// One example after the other as a model's inputs, with its place among the examples.
+struct Step {
+  model::Batch batch;
+  std::vector<int64_t> examples;
+  at::Tensor answers;               // ids that should be written [n, t], or undefined
+  std::vector<std::string> wanted;  // the same as text
+};
+
+// What is measured of a model, in one pass over examples. A task is asked: begin, learn for every step
+// of the training examples and fit if it trains, add for every step, score.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual bool trains() const { return false; }
+  // Throws InputError when the model or the data cannot be measured this way.
+  virtual void begin(
+      model::Model& model,
+      model::Reader& reader,
+      const data::Examples& examples,
+      const Settings& settings) = 0;
+  virtual void learn(model::Model&, const Step&, const data::Examples&) {}
+  virtual void fit() {}
+  virtual void add(model::Model& model, const Step& step, const data::Examples& examples) = 0;
+  virtual Score score() const = 0;
+};
+
+// One file in evaluate/tasks/.
+struct TaskKind {
+  std::string_view summary;
+  std::unique_ptr<Task> (*make)();
+};
+
+std::span<const Plugin<TaskKind>> all_tasks();
+
+// By its word on the command line, with '-' for '_'. Throws InputError.
+std::unique_ptr<Task> make_task(const std::string& word);
+// What this model and these data are measured by when nothing is said. Throws InputError when several
+// or none would do.
+std::string task_for(const model::Model& model, const data::Examples& examples);
+
+// The label of each example of the step. Throws InputError for unlabelled ones.
+at::Tensor labels_of(const data::Examples& examples, const Step& step);  // int64 [n]
+// The vector that stands for each image or text: projected features, else the pooled or first token,
+// else the mean of the tokens that are no padding. [n, d]
+at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch);
+
+}  // namespace theseus::evaluate

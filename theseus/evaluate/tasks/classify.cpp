@@ -1,0 +1,53 @@
+// The model's own head.
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/evaluate/task.h"
+
+namespace theseus::evaluate::tasks {
+namespace {
+
+class Classify : public Task {
+ public:
+  void begin(
+      model::Model&, model::Reader&, const data::Examples& examples, const Settings&) override {
+    require(!examples.labels.empty(), "these examples have no labels to compare with");
+    classes_ = static_cast<int64_t>(examples.classes.size());
+  }
+
+  void add(model::Model& model, const Step& step, const data::Examples& examples) override {
+    const auto outputs = model.forward(step.batch);
+    const auto found = outputs.find("logits");
+    require(
+        found != outputs.end() && found->second.dim() == 2,
+        "this model has no classification head; use --task probe or zero-shot");
+    const auto logits = found->second.to(at::kCPU);  // [n, c]
+    require(
+        classes_ == 0 || logits.size(1) == classes_, "the head has ", logits.size(1),
+        " classes and the data ", classes_);
+    const auto labels = labels_of(examples, step);
+    const auto largest = labels.max().item<int64_t>();
+    require(
+        largest < logits.size(1), "label ", largest, " is beyond the head's ", logits.size(1),
+        " classes");
+    right_ += (logits.argmax(1) == labels).sum().item<int64_t>();
+    all_ += labels.size(0);
+  }
+
+  Score score() const override { return accuracy(right_, all_); }
+
+ private:
+  int64_t classes_ = 0, right_ = 0, all_ = 0;
+};
+
+}  // namespace
+
+const TaskKind& classify() {
+  static const TaskKind kind = {
+      .summary = "accuracy of the model's own classification head",
+      .make = []() -> std::unique_ptr<Task> { return std::make_unique<Classify>(); }};
+  return kind;
+}
+
+}  // namespace theseus::evaluate::tasks

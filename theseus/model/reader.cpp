@@ -1,0 +1,108 @@
+#include "theseus/model/reader.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::model {
+namespace {
+
+constexpr int64_t kIgnored = -100;    // of a target id: not scored
+constexpr int64_t kUnbounded = 2048;  // ids of a text where the model has no limit of its own
+
+bool takes(const std::vector<std::string>& inputs, const char* name) {
+  return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
+}
+
+// Rows of different lengths [n, t], filled up with `fill`.
+at::Tensor padded(const std::vector<std::vector<int64_t>>& rows, int64_t fill) {
+  size_t longest = 1;
+  for (const auto& row : rows) {
+    longest = std::max(longest, row.size());
+  }
+  auto result =
+      at::full({static_cast<int64_t>(rows.size()), static_cast<int64_t>(longest)}, fill, at::kLong);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::copy(rows[i].begin(), rows[i].end(), result.data_ptr<int64_t>() + i * longest);
+  }
+  return result;
+}
+
+}  // namespace
+
+Reader::Reader(const Model& model, int64_t longest)
+    : directory_(model.location().config.parent_path().string()),
+      family_(model.location().family),
+      inputs_(model.architecture().inputs) {
+  int64_t positions = 0;
+  for (const auto& tower : model.architecture().towers) {
+    image_ = std::max(image_, tower.image);
+    positions = tower.vocabulary > 0 && tower.positions > 0 ? tower.positions : positions;
+  }
+  longest_ = longest > 0 ? longest : positions > 0 ? positions : kUnbounded;
+  require(
+      positions == 0 || longest_ <= positions, "--max-length ", longest,
+      ": the model takes at most ", positions, " tokens");
+  const auto& start = model.architecture().generation.start;
+  decoder_start_ = start.empty() ? 0 : start.front();
+}
+
+const data::Preprocessing& Reader::images() const {
+  require(image_ > 0, "the ", family_, " model ", directory_, " takes no images");
+  if (!preprocessing_) {
+    preprocessing_ = data::find_preprocessing(directory_, family_, image_, image_);
+  }
+  return *preprocessing_;
+}
+
+const data::Tokenizer& Reader::tokenizer() const {
+  require(
+      takes(inputs_, "input_ids") || takes(inputs_, "text"), "the ", family_, " model ", directory_,
+      " takes no text");
+  if (!tokenizer_) {
+    tokenizer_ = data::open_tokenizer(directory_);
+  }
+  return *tokenizer_;
+}
+
+Batch Reader::texts(const std::vector<data::Worded>& texts) {
+  const auto& tokenizer = this->tokenizer();
+  std::vector<std::vector<int64_t>> ids, types, mask, answers, starts;
+  for (const auto& text : texts) {
+    const std::string_view second = text.second;
+    const auto encoded =
+        tokenizer.encode(text.first, text.second.empty() ? nullptr : &second, longest_);
+    truncated_ += encoded.truncated ? 1 : 0;
+    ids.push_back(encoded.ids);
+    types.push_back(encoded.types);
+    mask.emplace_back(encoded.ids.size(), 1);
+    if (!text.answer.empty()) {
+      const auto answer = tokenizer.encode(text.answer, nullptr, longest_);
+      truncated_ += answer.truncated ? 1 : 0;
+      answers.push_back(answer.ids);
+      starts.push_back(answer.ids);
+      starts.back().insert(starts.back().begin(), decoder_start_);
+      starts.back().pop_back();
+    }
+  }
+  Batch batch;
+  batch[takes(inputs_, "text") ? "text" : "input_ids"] = padded(ids, tokenizer.padding());
+  if (takes(inputs_, "attention_mask")) {
+    batch["attention_mask"] = padded(mask, 0);
+  }
+  if (takes(inputs_, "token_type_ids")) {
+    batch["token_type_ids"] = padded(types, 0);
+  }
+  answers_ = answers.empty() ? at::Tensor() : padded(answers, kIgnored);
+  if (takes(inputs_, "decoder_input_ids")) {
+    require(
+        !answers.empty(),
+        "an encoder-decoder reads answers, too: a wording with an answer is needed");
+    batch["decoder_input_ids"] = padded(starts, tokenizer.padding());
+  }
+  return batch;
+}
+
+}  // namespace theseus::model

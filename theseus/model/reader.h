@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "theseus/data/preprocess.h"
+#include "theseus/data/tokenizer.h"
+#include "theseus/data/wording.h"
+#include "theseus/model/model.h"
+
+namespace theseus::model {
+
+// How one model is fed: what the files beside it say of images and text.
+class Reader {
+ public:
+  // `longest`: ids of a text at most; 0: what the model takes.
+  Reader(const Model& model, int64_t longest);
+
+  // Both throw InputError when the model takes no such input, or its files do not say how.
+  const data::Preprocessing& images() const;
+  const data::Tokenizer& tokenizer() const;
+
+  // Ids with mask and types as the model takes them, padded to the longest of these texts. With an answer
+  // in their wording, an encoder-decoder also gets decoder_input_ids; answers_ of them are below.
+  Batch texts(const std::vector<data::Worded>& texts);
+  // Ids of the answers [n, t] that the decoder should write, -100 where there is padding; undefined
+  // without answers. Of the last call of texts().
+  const at::Tensor& answers() const { return answers_; }
+  // Texts that were longer than the model takes, so far.
+  int64_t truncated() const { return truncated_; }
+
+ private:
+  std::string directory_, family_;
+  std::vector<std::string> inputs_;
+  int64_t image_ = 0;
+  int64_t longest_ = 0;
+  int64_t decoder_start_ = 0;
+  mutable std::optional<data::Preprocessing> preprocessing_;
+  mutable std::unique_ptr<data::Tokenizer> tokenizer_;
+  at::Tensor answers_;
+  int64_t truncated_ = 0;
+};
+
+}  // namespace theseus::model
