@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-
 #include <utf8proc.h>
 
 #include "theseus/base/error.h"

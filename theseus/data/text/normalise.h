@@ -25,8 +25,8 @@ Aligned without(const Aligned& in, bool (*drop)(char32_t));
 Aligned replaced(const Aligned& in, const std::vector<Range>& places, std::string_view by);
 
 struct BertSettings {
-  bool clean = true;      // no control characters, every white space is a space
-  bool ideographs = true; // spaces around them
+  bool clean = true;       // no control characters, every white space is a space
+  bool ideographs = true;  // spaces around them
   bool strip_accents = true;
   bool lower = true;
 };

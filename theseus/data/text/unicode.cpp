@@ -1,7 +1,6 @@
 #include "theseus/data/text/unicode.h"
 
 #include <cstdint>
-
 #include <utf8proc.h>
 
 namespace theseus::data::text {
@@ -104,7 +103,9 @@ bool is_mark(char32_t value) {
          found == UTF8PROC_CATEGORY_ME;
 }
 
-bool is_nonspacing(char32_t value) { return category(value) == UTF8PROC_CATEGORY_MN; }
+bool is_nonspacing(char32_t value) {
+  return category(value) == UTF8PROC_CATEGORY_MN;
+}
 
 bool is_other(char32_t value) {
   const auto found = category(value);
