@@ -71,7 +71,10 @@ class PipelineTokenizer : public Tokenizer {
     std::vector<std::string> words;
     for (const int64_t id : ids) {
       const auto added = added_by_id_.find(id);
-      const bool special = added != added_by_id_.end() && added->second->special;
+      const auto& others = parts_.special;
+      const bool special = added != added_by_id_.end()
+                               ? added->second->special
+                               : std::find(others.begin(), others.end(), id) != others.end();
       if (!special) {
         words.push_back(word(id));
       }

@@ -19,6 +19,7 @@ namespace theseus::data::text {
 // The steps of a tokenizer in the order in which the `tokenizers` library takes them.
 struct Pipeline {
   std::vector<AddedToken> added;
+  std::vector<int64_t> special;  // more ids that decode() leaves out
   std::vector<Normaliser> normalisers;
   std::vector<Splitter> splitters;
   std::shared_ptr<const Vocabulary> vocabulary;
