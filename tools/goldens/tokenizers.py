@@ -4,11 +4,14 @@
     tokenizers.py OUT [bpe_simple_vocab_16e6.txt.gz [vocab.txt]]
 
 Trains small tokenizers on the text below, writes their files into OUT/<name>/ and, for the texts and
-pairs of OUT/texts.json, ids, byte spans, types and decoded text into OUT/<name>/expected.json. With the
+pairs of OUT/texts.json, ids, byte spans, types and decoded text into OUT/<name>/expected.json. Spans
+are "length" or "gap:length", the gap counted from the end of the span before, and "*n" for n times the
+same; what is decoded is left out where it is the text itself, types where all are 0. With the
 second and third argument also OUT/openclip_real/ and OUT/bert_real/, without the big files themselves.
 """
 import gzip
 import html
+import itertools
 import json
 import os
 import shutil
@@ -154,6 +157,16 @@ def byte_spans(text, spans):
     return [at[place] for span in spans for place in span]
 
 
+def short_spans(spans):
+    """A flat list of begins and ends as text."""
+    out, before = [], 0
+    for begin, end in zip(spans[::2], spans[1::2]):
+        out.append(str(end - begin) if begin == before else f"{begin - before}:{end - begin}")
+        before = end
+    runs = [(key, len(list(same))) for key, same in itertools.groupby(out)]
+    return " ".join(key if count == 1 else f"{key}*{count}" for key, count in runs)
+
+
 def record(tokenizer, fix_decode=None, types=True):
     """`tokenizer` is a tokenizers.Tokenizer."""
 
@@ -166,7 +179,7 @@ def record(tokenizer, fix_decode=None, types=True):
         for (begin, end), sequence in zip(encoding.offsets, encoding.sequence_ids):
             text = texts[sequence] if sequence is not None else ""
             spans += byte_spans(text, [(begin, end)]) if sequence is not None else [0, 0]
-        row = {"ids": encoding.ids, "spans": spans}
+        row = {"ids": encoding.ids, "spans": short_spans(spans)}
         if types and any(encoding.type_ids):
             row["types"] = encoding.type_ids
         return row
@@ -176,7 +189,8 @@ def record(tokenizer, fix_decode=None, types=True):
     result = {"texts": [], "pairs": [], "cuts": []}
     for text in TEXTS:
         row = encoded(tokenizer.encode(text), [text])
-        row["decoded"] = decode(row["ids"])
+        if decode(row["ids"]) != text:
+            row["decoded"] = decode(row["ids"])
         result["texts"].append(row)
     for first, second, longest in PAIRS:
         if longest:
@@ -222,19 +236,6 @@ def gpt2(out):
             pre_tokenizers.ByteLevel(add_prefix_space=prefix), None, 520, GPT2_NAMES)
         tokenizer.post_processor = processors.ByteLevel(trim_offsets=prefix)
         save(out, name, tokenizer)
-    # The older pair of files, which must give what gpt2 gives.
-    model = json.load(open(os.path.join(out, "gpt2", "tokenizer.json"), encoding="utf-8"))["model"]
-    folder = os.path.join(out, "gpt2_files")
-    os.makedirs(folder, exist_ok=True)
-    write_json(os.path.join(folder, "vocab.json"), model["vocab"])
-    with open(os.path.join(folder, "merges.txt"), "w", encoding="utf-8") as file:
-        file.write("#version: 0.2\n")
-        for merge in model["merges"]:
-            file.write((merge if isinstance(merge, str) else " ".join(merge)) + "\n")
-    write_json(
-        os.path.join(folder, "tokenizer_config.json"),
-        {"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": False,
-         "eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"})
 
 
 def llama3(out):
@@ -402,16 +403,6 @@ def clip(out):
     merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in merges]
     vocabulary = clip_vocabulary(merges)
     save(out, "clip", clip_tokenizer(vocabulary, merges), fix_decode=clip_text)
-    folder = os.path.join(out, "clip_files")
-    os.makedirs(folder, exist_ok=True)
-    write_json(os.path.join(folder, "vocab.json"), vocabulary)
-    with open(os.path.join(folder, "merges.txt"), "w", encoding="utf-8") as file:
-        file.write("#version: 0.2\n" + "".join(" ".join(merge) + "\n" for merge in merges))
-    write_json(
-        os.path.join(folder, "tokenizer_config.json"),
-        {"tokenizer_class": "CLIPTokenizer", "bos_token": "<|startoftext|>",
-         "eos_token": "<|endoftext|>", "pad_token": "<|endoftext|>", "do_lower_case": True})
-    write_json(os.path.join(folder, "expected.json"), {"slow": slow_clip(folder)})
 
 
 def slow_clip(folder):
@@ -516,7 +507,9 @@ def record_sentencepiece(model, bos, eos):
         for piece in proto.pieces:
             ids.append(piece.id)
             spans += [piece.begin, piece.end]  # bytes
-        rows.append({"ids": ids, "spans": spans, "decoded": model.decode(ids)})
+        rows.append({"ids": ids, "spans": short_spans(spans), "decoded": model.decode(ids)})
+        if rows[-1]["decoded"] == text:
+            del rows[-1]["decoded"]
     return rows
 
 

@@ -7,14 +7,6 @@
 namespace theseus::data::text {
 namespace {
 
-// Where the character that ends at `at` begins.
-size_t before(std::string_view text, size_t at) {
-  do {
-    --at;
-  } while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);
-  return at;
-}
-
 bool stands_alone(std::string_view text, Range range) {
   const bool left = range.begin == 0 || !is_word(code_point(text, before(text, range.begin)).value);
   return left && (range.end == text.size() || !is_word(code_point(text, range.end).value));

@@ -28,7 +28,11 @@ Aligned Aligned::slice(Range range) const {
 
 Range Aligned::origin(Range range) const {
   if (range.begin >= range.end) {
-    return {};
+    const bool last = range.begin >= origins.size();
+    const size_t place = !last             ? origins[range.begin].begin
+                         : origins.empty() ? 0
+                                           : origins.back().end;
+    return {place, place};
   }
   Range found = {origins[range.begin].begin, origins[range.begin].end};
   for (size_t i = range.begin; i < range.end; ++i) {

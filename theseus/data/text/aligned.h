@@ -31,7 +31,7 @@ struct Aligned {
   void append(std::string_view bytes, Origin origin);
   void append(const Aligned& from, Range range);
   Aligned slice(Range range) const;
-  // The original bytes behind a range: from the first to the last of them.
+  // The original bytes behind a range: from the first to the last of them. Of an empty range: the place.
   Range origin(Range range) const;
 };
 

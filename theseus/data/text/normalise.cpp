@@ -119,10 +119,12 @@ Aligned clean(const Aligned& in) {
   Aligned out;
   for (size_t at = 0; at < in.text.size();) {
     const CodePoint found = code_point(in.text, at);
-    const bool space = is_space(found.value);
-    if (space) {
+    const bool line = found.value == '\t' || found.value == '\n' || found.value == '\r';
+    const bool dropped = !line && (found.value == 0 || found.value == kReplacement ||
+                                   is_other(found.value));  // other white space among them
+    if (!dropped && is_space(found.value)) {
       out.append(" ", in.origins[at]);
-    } else if (found.value != 0 && found.value != kReplacement && !is_other(found.value)) {
+    } else if (!dropped) {
       out.append(in, {at, at + found.size});
     }
     at += found.size;

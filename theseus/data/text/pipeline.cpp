@@ -15,34 +15,44 @@ constexpr char32_t kSpaceName = 0x120;  // how byte-level vocabularies write a s
 struct Blanks {
   size_t leading = 0;
   size_t trailing = 0;
+  bool all = true;
 };
 
 Blanks blanks_of(std::string_view word) {
   Blanks found;
-  bool only_blanks = true;
   for (size_t at = 0; at < word.size();) {
     const CodePoint next = code_point(word, at);
     const bool blank = next.value == kSpaceName || is_space(next.value);
-    only_blanks = only_blanks && blank;
-    found.leading += only_blanks ? 1 : 0;
+    found.all = found.all && blank;
+    found.leading += found.all ? 1 : 0;
     found.trailing = blank ? found.trailing + 1 : 0;
     at += next.size;
   }
   return found;
 }
 
-// Only what is a space in the text: a prefix that was added has no place in it.
+// Only what is white space in the text: a prefix that was added has no place in it. `keep_one`: one
+// blank at the beginning stays.
 void trim(std::string_view original, Blanks blanks, bool keep_one, Range& range) {
-  if (keep_one && blanks.leading > 0) {
-    --blanks.leading;
+  const bool here = range.begin < range.end && is_space(code_point(original, range.begin).value);
+  if (blanks.all && !here) {  // the prefix alone
+    (keep_one ? range.end : range.begin) = keep_one ? range.begin : range.end;
+    return;
   }
-  for (; blanks.leading > 0 && range.begin < range.end && original[range.begin] == ' ';
-       --blanks.leading) {
-    ++range.begin;
+  blanks.leading -= keep_one && blanks.leading > 0 ? 1 : 0;
+  for (; blanks.leading > 0 && range.begin < range.end; --blanks.leading) {
+    const CodePoint first = code_point(original, range.begin);
+    if (!is_space(first.value)) {
+      break;
+    }
+    range.begin += first.size;
   }
-  for (; blanks.trailing > 0 && range.begin < range.end && original[range.end - 1] == ' ';
-       --blanks.trailing) {
-    --range.end;
+  for (; blanks.trailing > 0 && range.begin < range.end; --blanks.trailing) {
+    const size_t last = before(original, range.end);
+    if (!is_space(code_point(original, last).value)) {
+      break;
+    }
+    range.end = last;
   }
 }
 
@@ -130,8 +140,13 @@ class PipelineTokenizer : public Tokenizer {
     }
     for (const bool keep_one : parts_.trims) {
       for (size_t i = 0; i < out.size(); ++i) {
-        const bool first = i == 0 || out[i].range.begin == 0;
-        trim(original, blanks_of(word(out[i].id)), keep_one && first, out[i].range);
+        Range& range = out[i].range;
+        const bool first = i == 0 || range.begin == 0;
+        // Added tokens may have white space around them that is not in their names.
+        const bool added = added_by_id_.contains(out[i].id);
+        const Blanks blanks = blanks_of(
+            added ? original.substr(range.begin, range.size()) : std::string_view(word(out[i].id)));
+        trim(original, blanks, keep_one && first, range);
       }
     }
     return out;

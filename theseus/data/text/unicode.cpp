@@ -65,6 +65,13 @@ CodePoint code_point(std::string_view text, size_t at) {
   return {value, expected.size, true};
 }
 
+size_t before(std::string_view text, size_t at) {
+  do {
+    --at;
+  } while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);
+  return at;
+}
+
 void append_utf8(std::string& out, char32_t value) {
   utf8proc_uint8_t bytes[4];
   const auto size = utf8proc_encode_char(static_cast<utf8proc_int32_t>(value), bytes);

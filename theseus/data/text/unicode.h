@@ -17,6 +17,8 @@ struct CodePoint {
 // What stands at `at`, which is before the end. One U+FFFD for each maximal part of a broken sequence,
 // as Python, Rust and browsers have it.
 CodePoint code_point(std::string_view text, size_t at);
+// Where the character that ends at `at`, which is above 0, begins.
+size_t before(std::string_view text, size_t at);
 void append_utf8(std::string& out, char32_t value);
 
 // Categories and lower case are those of utf8proc: Unicode 15 in utf8proc 2.8.
