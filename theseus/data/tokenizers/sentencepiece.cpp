@@ -1,4 +1,5 @@
 #include <sentencepiece_processor.h>
+#include <unordered_map>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -7,6 +8,7 @@
 #include "theseus/data/text/normalise.h"
 #include "theseus/data/text/pattern.h"
 #include "theseus/data/text/token_settings.h"
+#include "theseus/data/text/unicode.h"
 
 namespace theseus::data::tokenizers {
 namespace {
@@ -20,6 +22,7 @@ using text::TokenSettings;
 using Processor = ::sentencepiece::SentencePieceProcessor;
 
 constexpr int64_t kMaxFile = int64_t{256} << 20;
+constexpr size_t kLongRun = 4096;
 constexpr std::string_view kBar = "\xE2\x96\x81";  // how sentencepiece writes a space
 // Later fields of a message win: add_dummy_prefix = false in the normaliser's settings.
 constexpr std::string_view kNoPrefix("\x1A\x02\x18\x00", 4);
@@ -122,25 +125,84 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   void append_ordinary(const Aligned& text, std::vector<Piece>& out) const {
+    size_t begin = 0;
+    for (const size_t end : cuts_in(text.text)) {
+      append_chunk(text, {begin, end}, out);
+      begin = end;
+    }
+  }
+
+  // sentencepiece joins unknown characters to one piece, in quadratic time: long runs of them go to it
+  // in chunks. Ends of the chunks, the last of them the end of the text.
+  std::vector<size_t> cuts_in(std::string_view text) const {
+    std::vector<size_t> cuts;
+    if (text.size() > kLongRun) {
+      std::unordered_map<char32_t, bool> unknown;
+      size_t run = 0;  // bytes of unknown characters so far
+      for (size_t at = 0; at < text.size();) {
+        const text::CodePoint found = text::code_point(text, at);
+        const auto seen = unknown.try_emplace(found.value, false);
+        if (seen.second) {
+          seen.first->second = is_unknown(text.substr(at, found.size));
+        }
+        if (seen.first->second && run > kLongRun) {
+          cuts.push_back(at);
+          run = 0;
+        }
+        run = seen.first->second ? run + found.size : 0;
+        at += found.size;
+      }
+    }
+    cuts.push_back(text.size());
+    return cuts;
+  }
+
+  bool is_unknown(std::string_view character) const {
+    const auto proto = processor_->EncodeAsImmutableProto(character);  // owns the pieces
+    const auto pieces = proto.pieces();
+    return !pieces.empty() && pieces.back().id() == static_cast<uint32_t>(processor_->unk_id());
+  }
+
+  // A chunk that does not begin the text goes on with a run of unknown characters.
+  void append_chunk(const Aligned& text, Range chunk, std::vector<Piece>& out) const {
+    const std::string part = text.text.substr(chunk.begin, chunk.size());
     // The name of the unknown token before a part keeps sentencepiece from stripping its spaces.
-    const bool guarded =
-        !settings_.legacy && (text.text.starts_with(kBar) || text.text.starts_with(' '));
+    const bool guarded = !settings_.legacy && (part.starts_with(kBar) || part.starts_with(' '));
     const size_t guard = guarded ? settings_.unknown.size() : 0;
-    const auto encoded =
-        processor_->EncodeAsImmutableProto(settings_.unknown.substr(0, guard) + text.text);
+    const auto proto =  // owns the pieces
+        processor_->EncodeAsImmutableProto(settings_.unknown.substr(0, guard) + part);
+    const auto encoded = proto.pieces();
     const size_t first = out.size();
-    for (size_t i = guarded ? unknown_pieces_ : 0; i < encoded.pieces_size(); ++i) {
-      const auto piece = encoded.pieces(static_cast<int>(i));
+    for (size_t i = guarded ? unknown_pieces_ : 0; i < encoded.size(); ++i) {
+      const size_t end = encoded[i].end();
       require<InternalError>(
-          piece.end() >= guard && piece.end() - guard <= text.text.size() &&
-              piece.begin() <= piece.end(),
+          end >= guard && end - guard <= part.size() && encoded[i].begin() <= end,
           "sentencepiece gave a piece outside its text");
-      const size_t begin = std::max<size_t>(piece.begin(), guard) - guard;
-      out.push_back({static_cast<int64_t>(piece.id()), {begin, piece.end() - guard}});
+      const size_t begin = std::max<size_t>(encoded[i].begin(), guard) - guard;
+      out.push_back(
+          {static_cast<int64_t>(encoded[i].id()),
+           {chunk.begin + begin, chunk.begin + end - guard}});
     }
     share_bytes(first, out);
     for (size_t i = first; i < out.size(); ++i) {
       out[i].range = text.origin(out[i].range);
+    }
+    if (chunk.begin > 0) {
+      join_run(first, out);
+    }
+  }
+
+  // Takes the prefix away that sentencepiece gave to a chunk, and joins its run to the one before.
+  void join_run(size_t first, std::vector<Piece>& out) const {
+    const auto at = [&out](size_t i) { return out.begin() + static_cast<ptrdiff_t>(i); };
+    if (first < out.size() && out[first].id == processor_->PieceToId(kBar)) {
+      out.erase(at(first));
+    }
+    const bool both = first > 0 && first < out.size() && out[first].id == processor_->unk_id() &&
+                      out[first - 1].id == processor_->unk_id();
+    if (both) {
+      out[first - 1].range.end = out[first].range.end;
+      out.erase(at(first));
     }
   }
 
