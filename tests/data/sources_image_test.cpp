@@ -448,6 +448,11 @@ class MatWriter {
     size_t shape[2] = {1, value.size()};
     return Mat_VarCreate(nullptr, MAT_C_CHAR, MAT_T_UINT8, 2, shape, value.data(), 0);
   }
+  static matvar_t* wide_text(const std::string& value) {  // as MATLAB itself writes
+    std::vector<uint16_t> letters(value.begin(), value.end());
+    size_t shape[2] = {1, letters.size()};
+    return Mat_VarCreate(nullptr, MAT_C_CHAR, MAT_T_UINT16, 2, shape, letters.data(), 0);
+  }
   void write(matvar_t* variable, matio_compression compression = MAT_COMPRESSION_NONE) {
     EXPECT_EQ(Mat_VarWrite(file_, variable, compression), 0);
     Mat_VarFree(variable);
@@ -583,7 +588,7 @@ void write_cars(
   auto* all = Mat_VarCreateStruct("annotations", 2, shape, fields, 3);
   for (size_t i = 0; i < cars.size(); ++i) {
     Mat_VarSetStructFieldByName(all, "class", i, MatWriter::number(cars[i].number));
-    Mat_VarSetStructFieldByName(all, file_field, i, MatWriter::text(cars[i].file));
+    Mat_VarSetStructFieldByName(all, file_field, i, MatWriter::wide_text(cars[i].file));
     Mat_VarSetStructFieldByName(all, "test", i, MatWriter::number(cars[i].test));
   }
   mat.write(all);
