@@ -1,0 +1,66 @@
+// theseus evaluate MODEL --data DATA
+
+#include "theseus/evaluate/evaluate.h"
+
+#include <memory>
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "theseus/base/text.h"
+#include "theseus/cli/command.h"
+#include "theseus/cli/evaluate_options.h"
+#include "theseus/cli/model_options.h"
+#include "theseus/cli/progress.h"
+
+namespace theseus::cli::commands {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  EvaluateOptions evaluate;
+  bool json = false;
+  bool quiet = false;
+};
+
+int run(const Options& options) {
+  const c10::NoGradGuard no_gradients;
+  const auto how = options.evaluate.read();
+  auto model = options.model.open();
+  if (!options.model.adapter.empty()) {
+    model.attach(update::read_adapter(options.model.adapter));
+  }
+  JobProgress progress(options.quiet);
+  const auto record = theseus::evaluate::evaluate(
+      model, how, [&](int64_t done, int64_t all, const std::string& doing) {
+        progress(static_cast<double>(done), static_cast<double>(all), doing);
+      });
+  progress.finish();
+  if (options.json) {
+    fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", without_controls(score_text(record)));
+  }
+  return kDone;
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  options->model.add_path(app);
+  options->model.add_running(app);
+  options->evaluate.add(app);
+  app.add_flag("--json", options->json, "print JSON");
+  app.add_flag("--quiet", options->quiet, "no progress");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command& evaluate() {
+  static const Command command = {
+      .help = "measure a model on labelled images or on text", .add = add};
+  return command;
+}
+
+}  // namespace theseus::cli::commands

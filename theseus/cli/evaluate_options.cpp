@@ -1,0 +1,93 @@
+#include "theseus/cli/evaluate_options.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::cli {
+namespace {
+
+std::string task_list() {
+  std::string words;
+  for (const auto& [name, kind] : evaluate::all_tasks()) {
+    words.append(words.empty() ? "" : ", ").append(name);
+  }
+  std::replace(words.begin(), words.end(), '_', '-');
+  return words;
+}
+
+}  // namespace
+
+void EvaluateOptions::add(CLI::App& app) {
+  auto& how = given_;
+  app.add_option("--data", how.data, "examples: PATH, or NAME:PATH for a layout by name")
+      ->required();
+  app.add_option("--split", how.split, "train, val or test (default: test where there is one)");
+  app.add_option("--task", how.task, task_list() + " (default: what model and data are made for)");
+  app.add_option(
+      "--template", how.settings.templates, "zero-shot prompt, {c} is the class; may be repeated");
+  app.add_option("--training", how.training, "what the probe learns from (default: train split)");
+  app.add_option("--probe", probe_, "logistic or ridge")->capture_default_str();
+  app.add_option("--strength", how.settings.strength, "C of the probe: larger is less decay")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--wording", how.wording, "text from fields, as in 'premise: {premise}'");
+  app.add_option("--second", how.second, "the second text of a pair");
+  app.add_option("--answer", how.answer, "what the model should write");
+  app.add_option("--max-length", how.longest, "tokens of a text (default: what the model takes)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--new-tokens", how.settings.new_tokens, "of a summary, at most")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app.add_option("--limit", how.limit, "draw so many examples (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--batch-size", how.feed.batch_size, "examples at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--seed", how.seed, "of what is drawn")->capture_default_str();
+  app.add_option("--threads", threads_, "processor threads (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+}
+
+evaluate::EvaluateOptions EvaluateOptions::read() const {
+  auto result = given_;
+  require(
+      probe_ == "logistic" || probe_ == "ridge", "--probe: '", probe_,
+      "' is none of: logistic ridge");
+  result.settings.ridge = probe_ == "ridge";
+  if (threads_ > 0) {
+    at::set_num_threads(static_cast<int>(threads_));
+  }
+  result.feed.threads = at::get_num_threads();
+  if (!result.task.empty()) {
+    evaluate::make_task(result.task);
+  }
+  return result;
+}
+
+std::string score_text(const nlohmann::ordered_json& record) {
+  const std::string metric = record.at("metric");
+  const double by = metric == "perplexity" ? 1 : 100;
+  const auto* percent = by == 100 ? " %" : "";
+  auto text = fmt::format(
+      "{:<12} {:.2f}{} (95 % interval {:.2f} to {:.2f}), {} {}{}\n", metric,
+      by * record.at("value").get<double>(), percent, by * record.at("low").get<double>(),
+      by * record.at("high").get<double>(), record.at("count").get<int64_t>(),
+      record.at("split").get<std::string>().empty() ? ""
+                                                    : record.at("split").get<std::string>() + " ",
+      "examples");
+  text += fmt::format(
+      "{:<12} {} on {} ({})\n", "task", record.at("task").get<std::string>(),
+      record.at("data").get<std::string>(), record.at("source").get<std::string>());
+  text += fmt::format("{:<12} {}\n", "input", record.at("input").get<std::string>());
+  for (const auto& note : record.at("notes")) {
+    text += "note: " + note.get<std::string>() + "\n";
+  }
+  return text;
+}
+
+}  // namespace theseus::cli

@@ -1,0 +1,97 @@
+#include "theseus/evaluate/evaluate.h"
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/base/text.h"
+#include "theseus/data/sampling.h"
+
+namespace theseus::evaluate {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kShown = 5;
+
+data::Examples opened(
+    const std::string& data,
+    const std::string& split,
+    const model::Model& model,
+    const EvaluateOptions& options) {
+  auto examples = data::open_examples(data, split);
+  require(examples.size() > 0, data, " holds no examples");
+  examples.wording = wording_for(model, examples);
+  auto& wording = examples.wording;
+  wording.first = options.wording.empty() ? wording.first : options.wording;
+  wording.second = options.second.empty() ? wording.second : options.second;
+  wording.answer = options.answer.empty() ? wording.answer : options.answer;
+  return examples;
+}
+
+std::vector<int64_t> chosen(const data::Examples& examples, const EvaluateOptions& options) {
+  if (options.limit == 0 || options.limit >= examples.size()) {
+    return every(examples);
+  }
+  return data::draw_batches(examples, 1, options.limit, options.seed).order;
+}
+
+}  // namespace
+
+ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const Watch& watch) {
+  const auto examples = opened(options.data, options.split, model, options);
+  const auto word = options.task.empty() ? task_for(model, examples) : options.task;
+  const auto task = make_task(word);
+  model::Reader reader(model, options.longest);
+  std::vector<std::string> skipped;
+  const auto run = [&](const data::Examples& from, const std::vector<int64_t>& order,
+                       const char* doing, const auto& take) {
+    int64_t done = 0;
+    const auto lost = feed(from, order, reader, options.feed, [&](Step&& step) {
+      take(step);
+      done += static_cast<int64_t>(step.examples.size());
+      watch(done, static_cast<int64_t>(order.size()), doing);
+    });
+    skipped.insert(skipped.end(), lost.begin(), lost.end());
+  };
+  task->begin(model, reader, examples, options.settings);
+  ordered_json training;
+  if (task->trains()) {
+    const auto& from = options.training.empty() ? options.data : options.training;
+    const auto seen = opened(from, options.training.empty() ? "train" : "", model, options);
+    require(
+        seen.names != examples.names,
+        "the training examples are those to be measured on; give --training DATA");
+    run(seen, every(seen), "learning", [&](const Step& step) { task->learn(model, step, seen); });
+    task->fit();
+    training = {{"data", from}, {"split", seen.split}, {"examples", seen.size()}};
+  }
+  const auto order = chosen(examples, options);
+  run(examples, order, "measuring", [&](const Step& step) { task->add(model, step, examples); });
+  ordered_json record = {
+      {"model", model.location().weights.string()},
+      {"data", options.data},
+      {"source", examples.source},
+      {"split", examples.split},
+      {"task", word}};
+  record.update(describe(task->score()));
+  record["classes"] = examples.classes.size();
+  if (!training.is_null()) {
+    record["training"] = training;
+  }
+  record["input"] = examples.image ? "images as in " + reader.images().origin
+                                   : "text by " + reader.tokenizer().words();
+  std::vector<std::string> notes;
+  if (!skipped.empty()) {
+    notes.push_back(c10::str(
+        skipped.size(),
+        " images could not be decoded and were left out: ", joined(skipped, kShown)));
+  }
+  if (reader.truncated() > 0) {
+    notes.push_back(
+        c10::str(reader.truncated(), " texts were longer than the model takes and were cut"));
+  }
+  record["notes"] = notes;
+  return record;
+}
+
+}  // namespace theseus::evaluate

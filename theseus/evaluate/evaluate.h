@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/evaluate/feed.h"
+#include "theseus/evaluate/task.h"
+
+namespace theseus::evaluate {
+
+// What a model is measured on, and how.
+struct EvaluateOptions {
+  std::string data;      // as data::open_examples reads it
+  std::string split;     // empty: test where there is one
+  std::string training;  // of the probe; empty: the train split of `data`
+  std::string task;      // empty: task_for()
+  Settings settings;
+  FeedOptions feed;
+  int64_t limit = 0;    // this many examples, drawn by `seed`; 0: all
+  int64_t longest = 0;  // ids of a text; 0: what the model takes
+  uint64_t seed = 0;
+  std::string wording, second, answer;  // instead of the data's own
+};
+
+// Called with how many of how many examples are done.
+using Watch = std::function<void(int64_t done, int64_t all, const std::string& doing)>;
+
+// Score with its interval, what was measured, notes. Throws InputError.
+nlohmann::ordered_json evaluate(
+    model::Model& model, const EvaluateOptions& options, const Watch& watch);
+
+}  // namespace theseus::evaluate
