@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""theseus beside Pillow: 500 x 375 JPEGs from files to a model's input, bicubic to 224, centre crop, on one core.
+"""theseus beside Pillow on one core: 500 x 375 JPEGs to a model's input, bicubic to 224, centre crop.
 
     /usr/bin/python3 peer_images.py BENCH_IMAGES [DIRECTORY_OF_JPEGS] [--rounds N] [--seconds S]
 
@@ -85,11 +85,13 @@ def main():
         for _ in range(arguments.rounds):
             pillow = python_rate(files, pixels_of, arguments.seconds)
             whole = python_rate(files, planes_of, arguments.seconds)
-            rows.append([pillow, whole] + theseus_rates(arguments.bench_images, directory, arguments.seconds))
+            ours = theseus_rates(arguments.bench_images, directory, arguments.seconds)
+            rows.append([pillow, whole, *ours])
             print("Pillow {:.0f}, with NumPy {:.0f}; theseus {:.0f} images/s (decode alone {:.0f}, "
                   "preprocess alone {:.0f})".format(*rows[-1]), flush=True)
     pillow, whole, theseus, decoded, preprocessed = (statistics.median(column) for column in zip(*rows))
-    print(f"median: Pillow {PIL.__version__} {pillow:.0f}, with NumPy {whole:.0f}, theseus {theseus:.0f} images/s "
+    print(f"median: Pillow {PIL.__version__} {pillow:.0f}, with NumPy {whole:.0f}, "
+          f"theseus {theseus:.0f} images/s "
           f"a core (decode alone {decoded:.0f}, preprocess alone {preprocessed:.0f}): "
           f"{theseus / whole:.2f} times, {theseus / pillow:.2f} times Pillow's pixels alone")
 

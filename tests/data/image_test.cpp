@@ -52,8 +52,8 @@ uint32_t checksum(const std::string& bytes) {
   return ~sum;
 }
 
-// Against Pillow 9.4 with libjpeg-turbo 2.1.5, all 47 files were equal: largest and mean difference 0. Another
-// libjpeg may round its inverse transform elsewhere; PNG and PNM leave no room.
+// Against Pillow 9.4 with libjpeg-turbo 2.1.5, all 47 files were equal: largest and mean difference 0.
+// Another libjpeg may round its inverse transform elsewhere; PNG and PNM leave no room.
 TEST(Image, DecodesAsPillowDoes) {
   const auto names = file_names();
   ASSERT_EQ(names.size(), 47);

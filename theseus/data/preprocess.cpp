@@ -49,10 +49,10 @@ using Table = std::array<float, 256>;
 
 Table table_of(const Preprocessing& how, size_t channel) {
   const auto mean = static_cast<float>(how.mean[channel]);
-  const auto std = static_cast<float>(how.std[channel]);
+  const auto deviation = static_cast<float>(how.std[channel]);
   Table table;
   for (size_t value = 0; value < table.size(); ++value) {
-    table[value] = (static_cast<float>(static_cast<double>(value) * how.scale) - mean) / std;
+    table[value] = (static_cast<float>(static_cast<double>(value) * how.scale) - mean) / deviation;
   }
   return table;
 }

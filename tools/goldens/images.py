@@ -165,8 +165,9 @@ def pnms():
 
 
 def sources():
+    checks = np.indices((24, 24)).sum(0) % 2 * 255
     return {"photo": picture(37, 53, 3, 90), "tall": picture(61, 2, 3, 91), "wide": picture(3, 150, 3, 92),
-            "one": picture(1, 1, 3, 93), "checks": (np.indices((24, 24)).sum(0) % 2 * 255)[..., None].repeat(3, 2)}
+            "one": picture(1, 1, 3, 93), "checks": checks[..., None].repeat(3, 2)}
 
 
 RESIZES = {"photo": [(37, 53), (45, 59), (11, 17), (1, 1), (37, 20), (19, 53), (3, 90)],
@@ -206,7 +207,8 @@ def write_safetensors(path, tensors):
     header, data = {"__metadata__": {"pillow": PIL.__version__}}, b""
     for name, array in tensors.items():
         raw = np.ascontiguousarray(array).tobytes()
-        header[name] = {"dtype": "U8", "shape": array.shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        place = [len(data), len(data) + len(raw)]
+        header[name] = {"dtype": "U8", "shape": array.shape, "data_offsets": place}
         data += raw
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
