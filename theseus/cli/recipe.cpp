@@ -33,7 +33,8 @@ nlohmann::ordered_json given_options(const CLI::App& command) {
     if (option->get_expected_max() > 0) {
       // Where the command ran is not where its recipe will be.
       const auto text = option->results().front();
-      given[name] = kPaths.contains(name)
+      std::error_code ignored;
+      given[name] = kPaths.contains(name) && std::filesystem::exists(text, ignored)
                         ? std::filesystem::absolute(text).lexically_normal().string()
                         : text;
     } else if (option->as<bool>()) {  // --center=false is as if it were not there

@@ -86,9 +86,10 @@ std::string whole_number_error(const std::string& text) {
 }
 
 // Options that decide the maps, and so are not given with an alignment.
-constexpr const char* kOfTheMaps[] = {"--calibration", "--method",     "--match",  "--center",
-                                      "--whiten",      "--ridge",      "--rank",   "--depth",
-                                      "--batches",     "--batch-size", "--memory", "--save-every"};
+constexpr const char* kOfTheMaps[] = {
+    "--calibration", "--method",     "--match", "--center",  "--whiten",
+    "--ridge",       "--rank",       "--depth", "--batches", "--batch-size",
+    "--memory",      "--save-every", "--split", "--shots",   "--max-length"};
 
 }  // namespace
 
@@ -133,8 +134,14 @@ void TransportOptions::add(CLI::App& app, For command) {
   }
   app.add_option(
          "--calibration", job_.calibration,
-         "safetensors file with unlabelled inputs for both models")
-      ->type_name("FILE");
+         "unlabelled examples: images or text as 'theseus evaluate --data' reads them, or a "
+         "safetensors file with inputs for both models")
+      ->type_name("DATA");
+  app.add_option("--split", job_.split, "of the calibration data: train, val or test");
+  app.add_option("--shots", job_.shots, "draw so many examples of each class")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--max-length", job_.longest, "tokens of a text (default: what the models take)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   if (command != For::kPlan) {
     app.add_option("--out", job_.out, "directory to write")->required()->type_name("DIR");
     app.add_flag("--fresh", job_.fresh, "start over; replace an earlier output of theseus");

@@ -66,8 +66,8 @@ std::string task_for(const model::Model& model, const data::Examples& examples);
 
 // The label of each example of the step. Throws InputError for unlabelled ones.
 at::Tensor labels_of(const data::Examples& examples, const Step& step);  // int64 [n]
-// The vector that stands for each image or text: projected features, else the pooled or first token,
-// else the mean of the tokens that are no padding. [n, d]
+// The vector that stands for each image or text: projected features; else the first token of an image,
+// the mean of a text's tokens that are no padding. [n, d]
 at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch);
 
 }  // namespace theseus::evaluate

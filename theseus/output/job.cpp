@@ -328,7 +328,7 @@ ordered_json describe_job(
 }  // namespace
 
 ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) {
-  auto opened = open_all(options);
+  auto opened = open_all(options, watch);
   const auto maps = find_maps(options, opened, {}, watch);
   const auto plan = plan_of(options, opened, maps);
   const auto write = write_word(options, opened.update ? &*opened.update : nullptr, *maps.method);
@@ -352,7 +352,7 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
 
 ordered_json transport_job(const JobOptions& given, const transport::Watch& watch) {
   auto options = given;
-  auto opened = open_all(options);
+  auto opened = open_all(options, watch);
   const auto& method = maps::method(method_word(options, opened));
   const auto write = write_word(options, &*opened.update, method);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
@@ -429,7 +429,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
 
 ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   auto options = given;
-  auto opened = open_all(options);
+  auto opened = open_all(options, watch);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
   fix_memory(options, work.path());
   auto maps = find_maps(options, opened, work.path(), watch);

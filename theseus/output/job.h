@@ -14,6 +14,9 @@ namespace theseus::output {
 // Everything that decides the result of a transport.
 struct JobOptions {
   std::filesystem::path source, tuned, target, calibration, alignment, out;
+  std::string split;    // of a calibration from data
+  int64_t shots = 0;    // of each class, of a calibration from data; 0: as align.sampling says
+  int64_t longest = 0;  // ids of a text, of a calibration from data; 0: what the models take
   transport::AlignOptions align;
   transport::Norms norms = transport::Norms::kDiagonal;
   bool heads = false;

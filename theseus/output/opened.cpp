@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <stdlib.h>
+#include <unistd.h>
 #include <vector>
 
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/fingerprint.h"
+#include "theseus/stats/prepare.h"
 #include "theseus/transport/compatible.h"
 
 namespace theseus::output {
@@ -30,13 +33,65 @@ ordered_json about_model(const fs::path& path, const model::Model& model) {
       {"fingerprint", checkpoint::fingerprint(model.checkpoint())}};
 }
 
-ordered_json about_calibration(const stats::Calibration& calibration, const JobOptions& options) {
+ordered_json about_calibration(const Opened& opened, const JobOptions& options) {
+  const auto& calibration = *opened.calibration;
+  if (!opened.drawn.is_null()) {
+    auto about = opened.drawn;
+    about["sequences"] = calibration.sequences();
+    about["batches"] = calibration.batches();
+    about["batch_size"] = options.align.sampling.batch_size;
+    return about;
+  }
   return {
       {"path", fs::weakly_canonical(calibration.path()).string()},
       {"sequences", calibration.sequences()},
       {"batches", calibration.batches()},
       {"batch_size", options.align.sampling.batch_size},
       {"fingerprint", checkpoint::fingerprint(checkpoint::Checkpoint::open(calibration.path()))}};
+}
+
+// A name in the directory for temporary files that nothing has.
+fs::path temporary_file() {
+  auto name = (fs::temp_directory_path() / "theseus-calibration-XXXXXX").string();
+  const auto descriptor = ::mkstemp(name.data());
+  require(
+      descriptor >= 0, "cannot make a temporary file in ", fs::temp_directory_path().string(),
+      "; TMPDIR names another directory");
+  ::close(descriptor);
+  return name;
+}
+
+// From data: preprocessed once for both models, into a file that is gone from the directory as soon as it is
+// open.
+void prepare(const JobOptions& options, Opened& opened, const transport::Watch& watch) {
+  const auto& sampling = options.align.sampling;
+  const stats::Choice choice{
+      .data = options.calibration.string(),
+      .split = options.split,
+      .batches = options.shots > 0 ? 0 : sampling.batches,
+      .batch_size = sampling.batch_size,
+      .shots = options.shots,
+      .seed = sampling.seed,
+      .longest = options.longest};
+  const auto file = temporary_file();
+  const auto remove = [&] {
+    std::error_code ignored;
+    fs::remove(file, ignored);
+  };
+  try {
+    opened.drawn = stats::prepare_calibration(
+        choice, opened.source, opened.target, file, [&](int64_t done, int64_t all) {
+          watch(static_cast<double>(done), static_cast<double>(all), "reading examples");
+        });
+    opened.drawn["fingerprint"] = checkpoint::fingerprint(checkpoint::Checkpoint::open(file));
+    opened.calibration = stats::Calibration::open(
+        file, opened.source.architecture(), opened.target.architecture(),
+        {.batch_size = sampling.batch_size});
+  } catch (...) {
+    remove();
+    throw;
+  }
+  remove();
 }
 
 }  // namespace
@@ -61,7 +116,7 @@ void require_apart(const JobOptions& options) {
   }
 }
 
-Opened open_all(const JobOptions& options) {
+Opened open_all(const JobOptions& options, const transport::Watch& watch) {
   require_apart(options);
   std::optional<transport::Alignment> alignment;
   if (!options.alignment.empty()) {
@@ -79,7 +134,14 @@ Opened open_all(const JobOptions& options) {
           "opening the target", [&] { return model::Model::open(options.target, open); }),
       .alignment = std::move(alignment)};
   transport::require_one_family(opened.source, opened.target);
-  if (!options.calibration.empty() && !opened.alignment) {
+  const bool wanted = !options.calibration.empty() && !opened.alignment;
+  if (wanted && !stats::is_prepared(options.calibration.string())) {
+    prepare(options, opened, watch);
+  } else if (wanted) {
+    require(
+        options.shots == 0 && options.split.empty() && options.longest == 0,
+        "--shots, --split and --max-length are for a calibration from data, and ",
+        options.calibration.string(), " holds tensors");
     opened.calibration = stats::Calibration::open(
         options.calibration, opened.source.architecture(), opened.target.architecture(),
         options.align.sampling);
@@ -143,7 +205,7 @@ ordered_json describe_inputs(const JobOptions& options, const Opened& opened) {
   }
   result["target"] = about_model(options.target, opened.target);
   if (opened.calibration) {
-    result["calibration"] = about_calibration(*opened.calibration, options);
+    result["calibration"] = about_calibration(opened, options);
   }
   if (opened.alignment) {
     result["alignment"] = fs::weakly_canonical(options.alignment).string();

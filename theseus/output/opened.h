@@ -19,6 +19,7 @@ struct Opened {
   std::optional<stats::Calibration> calibration;
   std::optional<transport::SourceUpdate> update;
   std::optional<transport::Alignment> alignment;
+  nlohmann::ordered_json drawn;  // what a calibration that was made from data holds; else null
 
   const stats::Calibration* find_calibration() const {
     return calibration ? &*calibration : nullptr;
@@ -26,9 +27,9 @@ struct Opened {
 };
 
 // Opens everything that `options` names and checks that it belongs together. The source may come from
-// the alignment. Reads headers, and of the tuned model as much as it takes to see a change. Throws
-// InputError.
-Opened open_all(const JobOptions& options);
+// the alignment. Reads headers, of the tuned model as much as it takes to see a change, and data that a
+// calibration has to be made from. Throws InputError.
+Opened open_all(const JobOptions& options, const transport::Watch& watch);
 
 // Text that is equal for runs that must give the same bytes: the options, and the inputs as they are
 // on disk now.

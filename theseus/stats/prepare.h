@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/model/model.h"
+
+namespace theseus::stats {
+
+// Which examples take part in a calibration that is made from data.
+struct Choice {
+  std::string data;     // as data::open_examples reads it
+  std::string split;    // empty: train where there is one
+  int64_t batches = 0;  // B-shot: so many batches, drawn by `seed`; 0 and no shots: all
+  int64_t batch_size = 32;
+  int64_t shots = 0;  // K-shot: so many of each class
+  uint64_t seed = 0;
+  int64_t longest = 0;  // ids of a text; 0: what the model takes
+};
+
+// Whether `words` name a file of tensors, which is a calibration as it is.
+bool is_prepared(const std::string& words);
+
+// Runs the examples through both models' preprocessing or tokenizers and writes what Calibration reads
+// to `path`: source/NAME and target/NAME, or NAME alone where both models get the same. Returns what was
+// drawn and what was left out, for the record. Throws InputError.
+nlohmann::ordered_json prepare_calibration(
+    const Choice& choice,
+    const model::Model& source,
+    const model::Model& target,
+    const std::filesystem::path& path,
+    const std::function<void(int64_t done, int64_t all)>& watch);
+
+}  // namespace theseus::stats
