@@ -1,5 +1,4 @@
-#include <sentencepiece_processor.h>
-#include <unordered_map>
+#include <algorithm>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -7,8 +6,8 @@
 #include "theseus/data/text/assemble.h"
 #include "theseus/data/text/normalise.h"
 #include "theseus/data/text/pattern.h"
+#include "theseus/data/text/piece_model.h"
 #include "theseus/data/text/token_settings.h"
-#include "theseus/data/text/unicode.h"
 
 namespace theseus::data::tokenizers {
 namespace {
@@ -16,17 +15,12 @@ namespace {
 using text::AddedToken;
 using text::Aligned;
 using text::Piece;
+using text::PieceModel;
 using text::Range;
 using text::Slot;
 using text::TokenSettings;
-using Processor = ::sentencepiece::SentencePieceProcessor;
 
 constexpr int64_t kMaxFile = int64_t{256} << 20;
-constexpr size_t kLongRun = 4096;
-constexpr std::string_view kBar = "\xE2\x96\x81";  // how sentencepiece writes a space
-// Later fields of a message win: add_dummy_prefix = false in the normaliser's settings.
-constexpr std::string_view kNoPrefix("\x1A\x02\x18\x00", 4);
-
 struct Settings {
   std::vector<AddedToken> added;
   text::Layout layout;
@@ -41,13 +35,13 @@ struct Settings {
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  SentencePieceTokenizer(std::shared_ptr<const Processor> processor, Settings settings)
-      : processor_(std::move(processor)),
+  SentencePieceTokenizer(std::shared_ptr<const PieceModel> model, Settings settings)
+      : model_(std::move(model)),
         settings_(std::move(settings)),
         added_(settings_.added),
-        bars_(kBar, "sentencepiece's mark of a space") {
+        bars_(text::kSpaceBar, "sentencepiece's mark of a space") {
     if (!settings_.legacy) {
-      unknown_pieces_ = processor_->EncodeAsImmutableProto(settings_.unknown).pieces_size();
+      unknown_pieces_ = model_->encode(settings_.unknown).size();
     }
   }
 
@@ -62,21 +56,21 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   std::string decode(const std::vector<int64_t>& ids) const override {
-    std::vector<int> kept;
+    std::vector<int64_t> kept;
     for (const int64_t id : ids) {
       require(id >= 0 && id < vocabulary(), "the tokenizer (", words(), ") has no token ", id);
       const bool special = std::any_of(
           settings_.added.begin(), settings_.added.end(),
           [id](const AddedToken& token) { return token.id == id; });
       if (!special) {
-        kept.push_back(static_cast<int>(id));
+        kept.push_back(id);
       }
     }
-    return processor_->DecodeIds(kept);
+    return model_->decode(kept);
   }
 
   int64_t vocabulary() const override {
-    int64_t size = processor_->GetPieceSize();
+    int64_t size = model_->size();
     for (const AddedToken& token : settings_.added) {
       size = std::max(size, token.id + 1);
     }
@@ -103,7 +97,7 @@ class SentencePieceTokenizer : public Tokenizer {
       }
     }
     const bool lone_prefix = !settings_.legacy && out.size() > 1 &&
-                             out[0].id == processor_->PieceToId(kBar) && is_added(out[1].id);
+                             out[0].id == model_->find(text::kSpaceBar) && is_added(out[1].id);
     if (lone_prefix) {
       out.erase(out.begin());
     }
@@ -112,7 +106,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
   Aligned with_prefix(const Aligned& text) const {
     Aligned made;
-    made.append(kBar, text.origins[0]);
+    made.append(text::kSpaceBar, text.origins[0]);
     const Aligned spaced = text::replaced(text, bars_.matches(text.text), " ");
     made.append(spaced, {0, spaced.text.size()});
     return made;
@@ -125,118 +119,28 @@ class SentencePieceTokenizer : public Tokenizer {
   }
 
   void append_ordinary(const Aligned& text, std::vector<Piece>& out) const {
-    size_t begin = 0;
-    for (const size_t end : cuts_in(text.text)) {
-      append_chunk(text, {begin, end}, out);
-      begin = end;
-    }
-  }
-
-  // sentencepiece joins unknown characters to one piece, in quadratic time: long runs of them go to it
-  // in chunks. Ends of the chunks, the last of them the end of the text.
-  std::vector<size_t> cuts_in(std::string_view text) const {
-    std::vector<size_t> cuts;
-    if (text.size() > kLongRun) {
-      std::unordered_map<char32_t, bool> unknown;
-      size_t run = 0;  // bytes of unknown characters so far
-      for (size_t at = 0; at < text.size();) {
-        const text::CodePoint found = text::code_point(text, at);
-        const auto seen = unknown.try_emplace(found.value, false);
-        if (seen.second) {
-          seen.first->second = is_unknown(text.substr(at, found.size));
-        }
-        if (seen.first->second && run > kLongRun) {
-          cuts.push_back(at);
-          run = 0;
-        }
-        run = seen.first->second ? run + found.size : 0;
-        at += found.size;
-      }
-    }
-    cuts.push_back(text.size());
-    return cuts;
-  }
-
-  bool is_unknown(std::string_view character) const {
-    const auto proto = processor_->EncodeAsImmutableProto(character);  // owns the pieces
-    const auto pieces = proto.pieces();
-    return !pieces.empty() && pieces.back().id() == static_cast<uint32_t>(processor_->unk_id());
-  }
-
-  // A chunk that does not begin the text goes on with a run of unknown characters.
-  void append_chunk(const Aligned& text, Range chunk, std::vector<Piece>& out) const {
-    const std::string part = text.text.substr(chunk.begin, chunk.size());
-    // The name of the unknown token before a part keeps sentencepiece from stripping its spaces.
-    const bool guarded = !settings_.legacy && (part.starts_with(kBar) || part.starts_with(' '));
+    // The name of the unknown token before a part keeps its spaces from being stripped.
+    const bool guarded =
+        !settings_.legacy && (text.text.starts_with(text::kSpaceBar) || text.text.starts_with(' '));
     const size_t guard = guarded ? settings_.unknown.size() : 0;
-    const auto proto =  // owns the pieces
-        processor_->EncodeAsImmutableProto(settings_.unknown.substr(0, guard) + part);
-    const auto encoded = proto.pieces();
-    const size_t first = out.size();
-    for (size_t i = guarded ? unknown_pieces_ : 0; i < encoded.size(); ++i) {
-      const size_t end = encoded[i].end();
-      require<InternalError>(
-          end >= guard && end - guard <= part.size() && encoded[i].begin() <= end,
-          "sentencepiece gave a piece outside its text");
-      const size_t begin = std::max<size_t>(encoded[i].begin(), guard) - guard;
-      out.push_back(
-          {static_cast<int64_t>(encoded[i].id()),
-           {chunk.begin + begin, chunk.begin + end - guard}});
-    }
-    share_bytes(first, out);
-    for (size_t i = first; i < out.size(); ++i) {
-      out[i].range = text.origin(out[i].range);
-    }
-    if (chunk.begin > 0) {
-      join_run(first, out);
+    const auto pieces = model_->encode(settings_.unknown.substr(0, guard) + text.text);
+    for (size_t i = guarded ? unknown_pieces_ : 0; i < pieces.size(); ++i) {
+      const Range range = {
+          std::max(pieces[i].range.begin, guard) - guard,
+          std::max(pieces[i].range.end, guard) - guard};
+      out.push_back({pieces[i].id, text.origin(range)});
     }
   }
 
-  // Takes the prefix away that sentencepiece gave to a chunk, and joins its run to the one before.
-  void join_run(size_t first, std::vector<Piece>& out) const {
-    const auto at = [&out](size_t i) { return out.begin() + static_cast<ptrdiff_t>(i); };
-    if (first < out.size() && out[first].id == processor_->PieceToId(kBar)) {
-      out.erase(at(first));
-    }
-    const bool both = first > 0 && first < out.size() && out[first].id == processor_->unk_id() &&
-                      out[first - 1].id == processor_->unk_id();
-    if (both) {
-      out[first - 1].range.end = out[first].range.end;
-      out.erase(at(first));
-    }
-  }
-
-  // Of the bytes of a character only the last has a place in the text; all are given it.
-  void share_bytes(size_t first, std::vector<Piece>& out) const {
-    for (size_t i = out.size(); i-- > first + 1;) {
-      Piece& before = out[i - 1];
-      const bool bytes = processor_->IsByte(static_cast<int>(before.id)) &&
-                         processor_->IsByte(static_cast<int>(out[i].id));
-      if (bytes && before.range.size() == 0) {
-        before.range = out[i].range;
-      }
-    }
-  }
-
-  std::shared_ptr<const Processor> processor_;
+  std::shared_ptr<const PieceModel> model_;
   Settings settings_;
   text::AddedTokens added_;
   text::Pattern bars_;
   size_t unknown_pieces_ = 0;
 };
 
-std::shared_ptr<const Processor> open_processor(const std::filesystem::path& path, bool legacy) {
-  std::string bytes = read_text_file(path, kMaxFile);
-  require(!bytes.empty(), path.string(), ": is empty, not a sentencepiece model");
-  if (!legacy) {
-    bytes.append(kNoPrefix);
-  }
-  auto processor = std::make_shared<Processor>();
-  const auto status = processor->LoadFromSerializedProto(bytes);
-  require(
-      status.ok(), path.string(),
-      ": is not a sentencepiece model: ", printable(status.error_message()));
-  return processor;
+std::shared_ptr<const PieceModel> open_model(const std::filesystem::path& path, bool legacy) {
+  return std::make_shared<const PieceModel>(read_text_file(path, kMaxFile), legacy, path.string());
 }
 
 std::string class_of(const TokenSettings& settings) {
@@ -262,31 +166,29 @@ std::unique_ptr<Tokenizer> open_t5(const std::filesystem::path& directory) {
       " is not implemented, only that of a T5Tokenizer");
   Settings settings;
   settings.legacy = from.flag("legacy", true);
-  const auto processor = open_processor(path, settings.legacy);
+  const auto model = open_model(path, settings.legacy);
   require(
-      processor->pad_id() == 0 && processor->eos_id() == 1, path.string(),
-      ": has the padding token ", processor->pad_id(), " and the end token ", processor->eos_id(),
-      "; those of T5 are 0 and 1");
+      model->padding() == 0 && model->end() == 1, path.string(), ": has the padding token ",
+      model->padding(), " and the end token ", model->end(), "; those of T5 are 0 and 1");
   const int64_t extra = from.config ? from.config->integer("extra_ids", 100) : 100;
   require(extra >= 0 && extra <= 10'000, path.string(), ": extra_ids is ", extra);
   // The last of them comes first.
   for (int64_t i = 0; i < extra; ++i) {
-    add_special(
-        c10::str("<extra_id_", i, ">"), processor->GetPieceSize() - 1 + extra - i, settings.added);
+    add_special(c10::str("<extra_id_", i, ">"), model->size() - 1 + extra - i, settings.added);
   }
   settings.unknown = from.name("unk_token", "<unk>");
-  add_special(settings.unknown, processor->unk_id(), settings.added);
-  add_special(from.name("pad_token", "<pad>"), processor->pad_id(), settings.added);
-  add_special(from.name("eos_token", "</s>"), processor->eos_id(), settings.added);
+  add_special(settings.unknown, model->unknown(), settings.added);
+  add_special(from.name("pad_token", "<pad>"), model->padding(), settings.added);
+  add_special(from.name("eos_token", "</s>"), model->end(), settings.added);
   text::join_added(settings.added, from.added, path.string());
-  settings.end = processor->eos_id();
-  settings.padding = processor->pad_id();
+  settings.end = model->end();
+  settings.padding = model->padding();
   settings.file = "spiece.model";
   const Slot end = {Slot::Kind::kAdded, settings.end, 0};
   const Slot first = {Slot::Kind::kFirst, 0, 0};
   const Slot second = {Slot::Kind::kSecond, 0, 0};
   settings.layout = {{first, end}, {first, end, second, end}};
-  return std::make_unique<SentencePieceTokenizer>(processor, std::move(settings));
+  return std::make_unique<SentencePieceTokenizer>(model, std::move(settings));
 }
 
 std::unique_ptr<Tokenizer> open_llama(const std::filesystem::path& directory) {
@@ -298,14 +200,14 @@ std::unique_ptr<Tokenizer> open_llama(const std::filesystem::path& directory) {
       " is not implemented, only that of a LlamaTokenizer");
   Settings settings;
   settings.legacy = from.flag("legacy", true);
-  const auto processor = open_processor(path, settings.legacy);
+  const auto model = open_model(path, settings.legacy);
   settings.unknown = from.name("unk_token", "<unk>");
-  add_special(settings.unknown, processor->unk_id(), settings.added);
-  add_special(from.name("bos_token", "<s>"), processor->bos_id(), settings.added);
-  add_special(from.name("eos_token", "</s>"), processor->eos_id(), settings.added);
+  add_special(settings.unknown, model->unknown(), settings.added);
+  add_special(from.name("bos_token", "<s>"), model->begin(), settings.added);
+  add_special(from.name("eos_token", "</s>"), model->end(), settings.added);
   text::join_added(settings.added, from.added, path.string());
-  settings.end = processor->eos_id();
-  settings.padding = std::max(processor->pad_id(), 0);
+  settings.end = model->end();
+  settings.padding = std::max<int64_t>(model->padding(), 0);
   for (const AddedToken& token : settings.added) {
     settings.padding = token.content == from.name("pad_token", "") ? token.id : settings.padding;
   }
@@ -313,12 +215,12 @@ std::unique_ptr<Tokenizer> open_llama(const std::filesystem::path& directory) {
   const bool begins = from.flag("add_bos_token", true);
   const bool ends = from.flag("add_eos_token", false);
   require(
-      (!begins || processor->bos_id() >= 0) && (!ends || processor->eos_id() >= 0), path.string(),
+      (!begins || model->begin() >= 0) && (!ends || model->end() >= 0), path.string(),
       ": has no token for the begin or the end of a text, which tokenizer_config.json asks for");
   for (const int64_t type : {0, 1}) {
     std::vector<Slot> slots;
     if (begins) {
-      slots.push_back({Slot::Kind::kAdded, processor->bos_id(), type});
+      slots.push_back({Slot::Kind::kAdded, model->begin(), type});
     }
     slots.push_back({type == 0 ? Slot::Kind::kFirst : Slot::Kind::kSecond, 0, type});
     if (ends) {
@@ -327,7 +229,7 @@ std::unique_ptr<Tokenizer> open_llama(const std::filesystem::path& directory) {
     settings.layout.single = type == 0 ? slots : settings.layout.single;
     settings.layout.pair.insert(settings.layout.pair.end(), slots.begin(), slots.end());
   }
-  return std::make_unique<SentencePieceTokenizer>(processor, std::move(settings));
+  return std::make_unique<SentencePieceTokenizer>(model, std::move(settings));
 }
 
 std::unique_ptr<Tokenizer> find_files(const std::filesystem::path& directory) {
