@@ -195,7 +195,7 @@ TEST(Tokenizer, T5Sentinels) {
   EXPECT_LT(*std::max_element(unknown.ids.begin(), unknown.ids.end()), size - 100);
 }
 
-// Long runs of unknown characters go to sentencepiece in chunks, and are one token all the same.
+// However long a run of unknown characters is, it is one token.
 TEST(Tokenizer, LongRunsOfUnknownCharacters) {
   const auto tokenizer = open_tokenizer(kFixtures / "t5");
   const auto runs = [&](size_t bytes) {
@@ -287,6 +287,31 @@ TEST(Tokenizer, RefusesBrokenFiles) {
   const ScratchDir words;
   words.file("vocab.txt", "a\nb\n");
   expect_parts(error_of([&] { open_tokenizer(words.path()); }), "[PAD]", "not in the vocabulary");
+}
+
+// Cut or changed anywhere, a model is refused or works; nothing is read outside it.
+TEST(Tokenizer, DamagedPieceModels) {
+  const std::vector<std::pair<std::string, std::string>> models = {
+      {"t5", "spiece.model"}, {"llama2", "tokenizer.model"}};
+  std::mt19937 random(7);
+  size_t refused = 0;
+  for (const auto& model : models) {
+    const std::string whole = read_bytes(kFixtures / model.first / model.second);
+    for (size_t i = 0; i < 150; ++i) {
+      const ScratchDir directory;
+      std::string bytes = i % 2 == 0 ? whole.substr(0, random() % whole.size()) : whole;
+      for (int j = 0; i % 2 == 1 && j < 3; ++j) {
+        bytes[random() % bytes.size()] = static_cast<char>(random());
+      }
+      directory.file(model.second, bytes);
+      try {
+        open_tokenizer(directory.path())->encode(noise(static_cast<unsigned>(i), 300), nullptr, 0);
+      } catch (const InputError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100u);
 }
 
 TEST(Tokenizer, TwoKindsOfFilesAreAmbiguousWithoutTokenizerJson) {

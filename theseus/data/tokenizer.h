@@ -29,8 +29,9 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // At most `longest` ids (0: no limit), cut as the original does: the longer of a pair first, added
-  // tokens kept. Invalid UTF-8 becomes U+FFFD. `second` null: not a pair. Threads may share a tokenizer.
-  // Throws InputError when `longest` has no room for what is added, and for a pair where there are none.
+  // tokens kept. Invalid UTF-8 becomes U+FFFD. `second` null: not a pair. Throws InputError when
+  // `longest` has no room for what is added, and for a pair where there are none. Threads may share a
+  // tokenizer.
   virtual Encoding encode(
       std::string_view first, const std::string_view* second, int64_t longest) const = 0;
   // Without special tokens. Throws InputError for an id that no token has.

@@ -17,8 +17,8 @@ struct Range {
   size_t size() const { return end - begin; }
 };
 
-// Valid UTF-8 that was made from an original text, with the bytes of the original behind each of its own.
-// All bytes of a character have the same origin.
+// Valid UTF-8 that was made from an original text, with the bytes of the original behind each of its
+// own. All bytes of a character have the same origin.
 struct Aligned {
   struct Origin {
     uint32_t begin;
@@ -31,7 +31,8 @@ struct Aligned {
   void append(std::string_view bytes, Origin origin);
   void append(const Aligned& from, Range range);
   Aligned slice(Range range) const;
-  // The original bytes behind a range: from the first to the last of them. Of an empty range: the place.
+  // The original bytes behind a range: from the first to the last of them. Of an empty range: its
+  // place.
   Range origin(Range range) const;
 };
 

@@ -24,7 +24,8 @@ bool continues(char32_t value) {
   if (value < 0x300) {
     return false;
   }
-  const bool jamo = value >= 0x1160 && value <= 0x11FF;
+  // U+11A7 stands for no final consonant and combines with nothing; utf8proc would swallow it.
+  const bool jamo = value >= 0x1160 && value <= 0x11FF && value != 0x11A7;
   const bool halfwidth_mark = value == 0xFF9E || value == 0xFF9F;
   return jamo || halfwidth_mark || is_mark(value) ||
          combining_class(static_cast<utf8proc_int32_t>(value)) != 0;
