@@ -14,9 +14,19 @@ using Variable = std::shared_ptr<matvar_t>;
 int64_t elements(const matvar_t& variable) {
   int64_t count = variable.rank > 0 ? 1 : 0;
   for (int i = 0; i < variable.rank; ++i) {
-    count *= static_cast<int64_t>(variable.dims[i]);
+    require(
+        !__builtin_mul_overflow(count, variable.dims[i], &count) && count >= 0,
+        "an array of impossible size");
   }
   return count;
+}
+
+// Whether the values that the shape promises were read: libmatio leaves out what it cannot read and keeps
+// the shape.
+bool is_whole(const matvar_t& variable, int64_t count, int64_t size) {
+  int64_t bytes = 0;
+  return variable.data != nullptr && !__builtin_mul_overflow(count, size, &bytes) &&
+         bytes <= static_cast<int64_t>(variable.nbytes);
 }
 
 template <class T>
@@ -31,8 +41,7 @@ int64_t value_at(const matvar_t& variable, int64_t index) {
 
 int64_t integer_at(const matvar_t& variable, int64_t index) {
   require(
-      variable.data != nullptr && index < elements(variable) &&
-          static_cast<int64_t>(variable.nbytes) >= elements(variable) * variable.data_size,
+      index < elements(variable) && is_whole(variable, elements(variable), variable.data_size),
       "expected a number, found nothing");
   switch (variable.class_type) {
     case MAT_C_DOUBLE:
@@ -56,17 +65,26 @@ int64_t integer_at(const matvar_t& variable, int64_t index) {
   }
 }
 
+// libmatio's own search takes a struct whose names were not read for a sound one.
+int64_t place_of(matvar_t& variable, const std::string& field) {
+  const auto count = static_cast<int64_t>(Mat_VarGetNumberOfFields(&variable));
+  const auto* names = Mat_VarGetStructFieldnames(&variable);
+  for (int64_t i = 0; names != nullptr && i < count; ++i) {
+    if (names[i] != nullptr && names[i] == field) {
+      return i;
+    }
+  }
+  throw InputError("there is no such field");
+}
+
 std::string text_of(const matvar_t& variable) {
   require(variable.class_type == MAT_C_CHAR, "expected a string, found another kind of value");
   const auto count = elements(variable);
-  require(
-      count == 0 || (variable.data != nullptr &&
-                     static_cast<int64_t>(variable.nbytes) >= count * variable.data_size),
-      "a damaged string");
+  require(count == 0 || is_whole(variable, count, variable.data_size), "a damaged string");
   if (variable.data_size == 1) {
     return {static_cast<const char*>(variable.data), static_cast<size_t>(count)};
   }
-  require(variable.data_size == 2, "a string of a kind that is not read");
+  require(count == 0 || variable.data_size == 2, "a string of a kind that is not read");
   std::string text;
   for (int64_t i = 0; i < count; ++i) {
     const auto letter = static_cast<const uint16_t*>(variable.data)[i];
@@ -99,10 +117,16 @@ struct MatFile::State {
     const auto variable = read(name);
     return inside(name + "." + field, [&] {
       require(variable->class_type == MAT_C_STRUCT, "expected an array of structs");
+      const auto fields = static_cast<int64_t>(Mat_VarGetNumberOfFields(variable.get()));
+      const auto place = place_of(*variable, field);
+      require(
+          is_whole(*variable, elements(*variable), fields * int64_t{sizeof(matvar_t*)}),
+          "a damaged array of structs");
+      const auto* const* parts = static_cast<const matvar_t* const*>(variable->data);
       std::vector<Value> values;
       for (int64_t i = 0; i < elements(*variable); ++i) {
-        const auto* element = Mat_VarGetStructFieldByName(variable.get(), field.c_str(), i);
-        require(element != nullptr, "element ", i, " has no such field");
+        const auto* element = parts[i * fields + place];
+        require(element != nullptr, "element ", i, " is missing");
         values.push_back(take(*element));
       }
       return values;
@@ -134,8 +158,7 @@ MatFile::ByteArray MatFile::bytes(const std::string& name) const {
   return state_->inside(name, [&] {
     require(
         variable->class_type == MAT_C_UINT8 && variable->data_size == 1 &&
-            variable->data != nullptr &&
-            static_cast<int64_t>(variable->nbytes) >= elements(*variable),
+            is_whole(*variable, elements(*variable), 1),
         "expected an array of 8-bit numbers");
     ByteArray array;
     array.shape.assign(variable->dims, variable->dims + variable->rank);
@@ -160,7 +183,10 @@ std::vector<int64_t> MatFile::integers(const std::string& name) const {
 std::vector<std::string> MatFile::texts(const std::string& name) const {
   const auto variable = state_->read(name);
   return state_->inside(name, [&] {
-    require(variable->class_type == MAT_C_CELL, "expected a cell array of strings");
+    require(
+        variable->class_type == MAT_C_CELL &&
+            is_whole(*variable, elements(*variable), sizeof(matvar_t*)),
+        "expected a cell array of strings");
     std::vector<std::string> values;
     for (int64_t i = 0; i < elements(*variable); ++i) {
       const auto* cell = Mat_VarGetCell(variable.get(), static_cast<int>(i));
