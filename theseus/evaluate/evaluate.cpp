@@ -13,7 +13,9 @@ using nlohmann::ordered_json;
 
 constexpr size_t kShown = 5;
 
-data::Examples opened(
+}  // namespace
+
+data::Examples open_data(
     const std::string& data,
     const std::string& split,
     const model::Model& model,
@@ -28,17 +30,15 @@ data::Examples opened(
   return examples;
 }
 
-std::vector<int64_t> chosen(const data::Examples& examples, const EvaluateOptions& options) {
+std::vector<int64_t> choose(const data::Examples& examples, const EvaluateOptions& options) {
   if (options.limit == 0 || options.limit >= examples.size()) {
     return every(examples);
   }
   return data::draw_batches(examples, 1, options.limit, options.seed).order;
 }
 
-}  // namespace
-
 ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const Watch& watch) {
-  const auto examples = opened(options.data, options.split, model, options);
+  const auto examples = open_data(options.data, options.split, model, options);
   const auto word = options.task.empty() ? task_for(model, examples) : options.task;
   const auto task = make_task(word);
   model::Reader reader(model, options.longest);
@@ -57,7 +57,7 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
   ordered_json training;
   if (task->trains()) {
     const auto& from = options.training.empty() ? options.data : options.training;
-    const auto seen = opened(from, options.training.empty() ? "train" : "", model, options);
+    const auto seen = open_data(from, options.training.empty() ? "train" : "", model, options);
     require(
         seen.names != examples.names,
         "the training examples are those to be measured on; give --training DATA");
@@ -65,14 +65,11 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
     task->fit();
     training = {{"data", from}, {"split", seen.split}, {"examples", seen.size()}};
   }
-  const auto order = chosen(examples, options);
+  const auto order = choose(examples, options);
   run(examples, order, "measuring", [&](const Step& step) { task->add(model, step, examples); });
-  ordered_json record = {
-      {"model", model.location().weights.string()},
-      {"data", options.data},
-      {"source", examples.source},
-      {"split", examples.split},
-      {"task", word}};
+  ordered_json record = {{"kind", "evaluate"},      {"model", model.location().weights.string()},
+                         {"data", options.data},    {"source", examples.source},
+                         {"split", examples.split}, {"task", word}};
   record.update(describe(task->score()));
   record["classes"] = examples.classes.size();
   if (!training.is_null()) {

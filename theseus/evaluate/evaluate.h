@@ -33,4 +33,12 @@ using Watch = std::function<void(int64_t done, int64_t all, const std::string& d
 nlohmann::ordered_json evaluate(
     model::Model& model, const EvaluateOptions& options, const Watch& watch);
 
+// The examples to measure on and those of `options.limit` among them, worded for the model.
+data::Examples open_data(
+    const std::string& data,
+    const std::string& split,
+    const model::Model& model,
+    const EvaluateOptions& options);
+std::vector<int64_t> choose(const data::Examples& examples, const EvaluateOptions& options);
+
 }  // namespace theseus::evaluate

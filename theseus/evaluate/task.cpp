@@ -49,8 +49,7 @@ at::Tensor labels_of(const data::Examples& examples, const Step& step) {
 }
 
 at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch) {
-  for (const char* name :
-       {"image_features", "image_embeds", "text_features", "text_embeds"}) {
+  for (const char* name : {"image_features", "image_embeds", "text_features", "text_embeds"}) {
     if (const auto found = outputs.find(name); found != outputs.end()) {
       return found->second.to(at::kCPU, at::kFloat);
     }

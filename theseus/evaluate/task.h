@@ -48,6 +48,8 @@ class Task {
   virtual void fit() {}
   virtual void add(model::Model& model, const Step& step, const data::Examples& examples) = 0;
   virtual Score score() const = 0;
+  // A task as begin() left this one, for a model whose text tower is the same; null: begin anew.
+  virtual std::unique_ptr<Task> again() const { return nullptr; }
 };
 
 // One file in evaluate/tasks/.

@@ -65,6 +65,12 @@ class ZeroShot : public Task {
 
   Score score() const override { return accuracy(right_, all_); }
 
+  std::unique_ptr<Task> again() const override {
+    auto task = std::make_unique<ZeroShot>();
+    task->weights_ = weights_;
+    return task;
+  }
+
  private:
   at::Tensor weights_;  // [c, d]
   int64_t right_ = 0, all_ = 0;

@@ -1,0 +1,104 @@
+// theseus sweep TARGET --update DIR --data DATA
+
+#include "theseus/evaluate/sweep.h"
+
+#include <memory>
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "theseus/base/file.h"
+#include "theseus/base/text.h"
+#include "theseus/cli/command.h"
+#include "theseus/cli/evaluate_options.h"
+#include "theseus/cli/model_options.h"
+#include "theseus/cli/output_path.h"
+#include "theseus/cli/progress.h"
+
+namespace theseus::cli::commands {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  EvaluateOptions evaluate;
+  theseus::evaluate::Strengths strengths;
+  std::string update, out;
+  bool json = false;
+  bool quiet = false;
+};
+
+std::string curve_text(const nlohmann::ordered_json& record) {
+  const double by = record.at("metric") == "perplexity" ? 1 : 100;
+  const auto line = [&](const std::string& name, const nlohmann::ordered_json& row) {
+    return fmt::format(
+        "{:<12} {:8.2f}  ({:.2f} to {:.2f})\n", name, by * row.at("value").get<double>(),
+        by * row.at("low").get<double>(), by * row.at("high").get<double>());
+  };
+  auto text = fmt::format(
+      "{:<12} {:>8}  (95 % interval)\n", "alpha", record.at("metric").get<std::string>());
+  text += line("base", record.at("base"));
+  for (const auto& row : record.at("curve")) {
+    text += line(fmt::format("{:.3g}", row.at("alpha").get<double>()), row);
+  }
+  text += fmt::format("best: --alpha {:.3g}\n", record.at("best").at("alpha").get<double>());
+  for (const auto& note : record.at("notes")) {
+    text += "note: " + note.get<std::string>() + "\n";
+  }
+  return text;
+}
+
+int run(const Options& options) {
+  const c10::NoGradGuard no_gradients;
+  const auto how = options.evaluate.read();
+  if (!options.out.empty()) {
+    check_writable(options.out);
+  }
+  auto model = options.model.open();
+  const auto update = theseus::evaluate::read_update(options.update, model);
+  JobProgress progress(options.quiet);
+  const auto record = theseus::evaluate::sweep(
+      model, update, how, options.strengths,
+      [&](int64_t done, int64_t all, const std::string& doing) {
+        progress(static_cast<double>(done), static_cast<double>(all), doing);
+      });
+  progress.finish();
+  const auto text = record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  if (!options.out.empty()) {
+    AtomicFile file(options.out);
+    file.append(text);
+    file.commit();
+  }
+  fmt::print("{}", options.json ? text : without_controls(curve_text(record)));
+  return kDone;
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  options->model.add_path(app);
+  options->model.add_running(app);
+  app.add_option(
+         "--update", options->update, "what 'transport --write update' wrote for this model")
+      ->required();
+  options->evaluate.add(app);
+  app.add_option("--from", options->strengths.first, "smallest strength")->capture_default_str();
+  app.add_option("--to", options->strengths.last, "largest strength")->capture_default_str();
+  app.add_option("--step", options->strengths.step, "between strengths")->capture_default_str();
+  app.add_option(
+         "--patience", options->strengths.patience, "strengths without a gain before it ends")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--out", options->out, "also write the curve as JSON, for 'theseus report'");
+  app.add_flag("--json", options->json, "print JSON");
+  app.add_flag("--quiet", options->quiet, "no progress");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command& sweep() {
+  static const Command command = {
+      .help = "find how strong an update should be, on validation examples", .add = add};
+  return command;
+}
+
+}  // namespace theseus::cli::commands

@@ -1,0 +1,179 @@
+#include "theseus/evaluate/sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/base/units.h"
+#include "theseus/checkpoint/checkpoint.h"
+
+namespace theseus::evaluate {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t kMostBytes = int64_t{8} << 30;  // of inputs that are kept for every alpha
+
+// The model with an update of any strength.
+class Strengthened {
+ public:
+  Strengthened(model::Model& model, const Update& update) : model_(model), update_(update) {
+    for (const auto& [name, delta] : update) {
+      base_[name] = model.weights()[name].to(at::kCPU, at::kFloat).clone();
+    }
+  }
+  ~Strengthened() {
+    for (const auto& [name, delta] : update_) {
+      model_.weights().restore(name);
+    }
+  }
+  Strengthened(const Strengthened&) = delete;
+  Strengthened& operator=(const Strengthened&) = delete;
+
+  void set(double alpha) {
+    for (const auto& [name, delta] : update_) {
+      model_.weights().replace(name, at::add(base_.at(name), delta, alpha));
+    }
+  }
+
+ private:
+  model::Model& model_;
+  const Update& update_;
+  Update base_;
+};
+
+bool changes_text(const model::Model& model, const Update& update) {
+  const auto& parameters = model.architecture().parameters;
+  return std::any_of(parameters.begin(), parameters.end(), [&](const auto& parameter) {
+    const auto of_text = [](const std::string& space) { return space.starts_with("text."); };
+    return update.contains(parameter.tensor) &&
+           std::any_of(parameter.axes.begin(), parameter.axes.end(), of_text);
+  });
+}
+
+// Every step, kept.
+std::vector<Step> read_steps(
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    model::Reader& reader,
+    const FeedOptions& options,
+    std::vector<std::string>& skipped) {
+  std::vector<Step> steps;
+  int64_t bytes = 0;
+  const auto lost = feed(examples, order, reader, options, [&](Step&& step) {
+    for (const auto& [name, tensor] : step.batch) {
+      bytes += static_cast<int64_t>(tensor.nbytes());
+    }
+    require(
+        bytes <= kMostBytes, "the examples take more than ", bytes_text(kMostBytes),
+        " when they are kept for every alpha; give --limit");
+    steps.push_back(std::move(step));
+  });
+  skipped.insert(skipped.end(), lost.begin(), lost.end());
+  return steps;
+}
+
+bool better(const Score& score, const Score& than) {
+  return score.higher_is_better ? score.value > than.value : score.value < than.value;
+}
+
+}  // namespace
+
+Update read_update(const std::string& path, const model::Model& model) {
+  return with_context("reading the update " + path, [&] {
+    const auto file = checkpoint::Checkpoint::open(path, {"update.safetensors"});
+    Update update;
+    for (const auto& info : file.tensors()) {
+      const auto& parameters = model.architecture().parameters;
+      const auto found = std::find_if(
+          parameters.begin(), parameters.end(),
+          [&](const auto& parameter) { return parameter.tensor == info.name; });
+      require(
+          found != parameters.end(), "the model has no tensor ", info.name,
+          "; expected what 'transport --write update' wrote for this target");
+      const auto shape = model.checkpoint().info(found->stored).shape;
+      require(
+          shape == info.shape, info.name, " is ", at::IntArrayRef(info.shape),
+          " in the update and ", at::IntArrayRef(shape), " in the model");
+      update[info.name] = file.tensor(info.name).to(at::kFloat);
+    }
+    require(!update.empty(), "it holds no tensors");
+    return update;
+  });
+}
+
+ordered_json sweep(
+    model::Model& model,
+    const Update& update,
+    const EvaluateOptions& options,
+    const Strengths& strengths,
+    const Watch& watch) {
+  require(
+      strengths.step > 0 && strengths.last >= strengths.first, "strengths from ", strengths.first,
+      " to ", strengths.last, " in steps of ", strengths.step, " are none");
+  const auto examples = open_data(options.data, options.split, model, options);
+  const auto word = options.task.empty() ? task_for(model, examples) : options.task;
+  model::Reader reader(model, options.longest);
+  std::vector<std::string> skipped;
+  const auto steps = read_steps(examples, choose(examples, options), reader, options.feed, skipped);
+  const bool same_text = !changes_text(model, update);
+  std::unique_ptr<Task> begun;
+  const auto measure = [&] {
+    auto task = begun && same_text ? begun->again() : nullptr;
+    if (!task) {
+      task = make_task(word);
+      require(!task->trains(), "a sweep measures a model as it is; task ", word, " would train");
+      task->begin(model, reader, examples, options.settings);
+    }
+    for (const auto& step : steps) {
+      task->add(model, step, examples);
+    }
+    begun = std::move(task);
+    return begun->score();
+  };
+  const auto count =
+      static_cast<int64_t>(std::floor((strengths.last - strengths.first) / strengths.step + 1e-9)) +
+      1;
+  const auto base = measure();
+  Strengthened strengthened(model, update);
+  auto curve = ordered_json::array();
+  std::optional<Score> best;
+  double best_alpha = 0;
+  int64_t since = 0;
+  for (int64_t i = 0; i < count && since < strengths.patience; ++i) {
+    const auto alpha = strengths.first + static_cast<double>(i) * strengths.step;
+    watch(i, count, "measuring");
+    strengthened.set(alpha);
+    const auto score = measure();
+    auto row = ordered_json{{"alpha", alpha}};
+    row.update(describe(score));
+    curve.push_back(row);
+    ++since;
+    if (!best || better(score, *best)) {
+      best = score;
+      best_alpha = alpha;
+      since = 0;
+    }
+  }
+  watch(count, count, "measured");
+  ordered_json record = {{"kind", "sweep"},        {"model", model.location().weights.string()},
+                         {"data", options.data},   {"split", examples.split},
+                         {"task", word},           {"metric", base.metric},
+                         {"base", describe(base)}, {"curve", curve},
+                         {"best", describe(*best)}};
+  record["best"]["alpha"] = best_alpha;
+  std::vector<std::string> notes;
+  if (!skipped.empty()) {
+    notes.push_back(c10::str(skipped.size(), " images could not be decoded and were left out"));
+  }
+  if (best_alpha == strengths.first + static_cast<double>(count - 1) * strengths.step) {
+    notes.emplace_back("the best strength is the last one: a larger one may be better");
+  }
+  record["notes"] = notes;
+  return record;
+}
+
+}  // namespace theseus::evaluate

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+#include <nlohmann/json.hpp>
+
+#include "theseus/evaluate/evaluate.h"
+
+namespace theseus::evaluate {
+
+// Strengths to try, in order: `first`, `first` + `step`, ... up to `last`; the search ends after
+// `patience` of them without a gain.
+struct Strengths {
+  double first = 0;
+  double last = 5;
+  double step = 0.1;
+  int64_t patience = 10;
+};
+
+// Deltas by the target's own tensor names, unscaled.
+using Update = std::map<std::string, at::Tensor>;
+
+// An update as 'transport --write update' writes it: the file, or the directory that holds it. Throws
+// InputError unless every tensor is one of the model's, with its shape.
+Update read_update(const std::string& path, const model::Model& model);
+
+// Measures model + alpha * update for each alpha, on examples that are read and preprocessed once. The
+// best alpha is the smallest of the best value. The curve, the best, and the model without the update.
+// Throws InputError.
+nlohmann::ordered_json sweep(
+    model::Model& model,
+    const Update& update,
+    const EvaluateOptions& options,
+    const Strengths& strengths,
+    const Watch& watch);
+
+}  // namespace theseus::evaluate
