@@ -39,9 +39,11 @@ std::vector<int64_t> choose(const data::Examples& examples, const EvaluateOption
 
 ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const Watch& watch) {
   const auto examples = open_data(options.data, options.split, model, options);
+  model::Reader reader(model, options.longest);
+  const auto input = examples.image ? "images as in " + reader.images().origin
+                                    : "text by " + reader.tokenizer().words();
   const auto word = options.task.empty() ? task_for(model, examples) : options.task;
   const auto task = make_task(word);
-  model::Reader reader(model, options.longest);
   std::vector<std::string> skipped;
   const auto run = [&](const data::Examples& from, const std::vector<int64_t>& order,
                        const char* doing, const auto& take) {
@@ -75,8 +77,7 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
   if (!training.is_null()) {
     record["training"] = training;
   }
-  record["input"] = examples.image ? "images as in " + reader.images().origin
-                                   : "text by " + reader.tokenizer().words();
+  record["input"] = input;
   std::vector<std::string> notes;
   if (!skipped.empty()) {
     notes.push_back(c10::str(

@@ -1,0 +1,68 @@
+// Images and texts through our own reading, tokenizers and models, against transformers doing all of it:
+// see tools/goldens/evaluate.py.
+
+#include <cmath>
+
+#include <c10/core/GradMode.h>
+#include <gtest/gtest.h>
+
+#include "theseus/base/json.h"
+#include "theseus/evaluate/evaluate.h"
+
+#include "tests/support/cases.h"
+#include "tests/support/expect_error.h"
+
+namespace theseus::evaluate {
+namespace {
+
+const std::string kDirectory = std::string(THESEUS_SOURCE_DIR) + "/tests/fixtures/evaluate/";
+
+nlohmann::ordered_json measured(const std::string& model, const EvaluateOptions& options) {
+  const c10::NoGradGuard no_gradients;
+  auto opened = model::Model::open(kDirectory + model);
+  return evaluate(opened, options, [](int64_t, int64_t, const std::string&) {});
+}
+
+// The labels are what transformers takes the images for, so all must be right.
+TEST(Golden, ZeroShotTakesImagesForWhatTransformersDoes) {
+  const auto expected = Json::parse_file(kDirectory + "expected.json").object("clip");
+  EvaluateOptions options{.data = kDirectory + "images.csv"};
+  options.settings.templates = expected.texts("templates");
+  for (const int64_t batch : {1, 7, 64}) {
+    options.feed.batch_size = batch;
+    const auto record = measured("clip", options);
+    EXPECT_EQ(record.at("task"), "zero-shot");
+    EXPECT_EQ(record.at("count"), expected.integer("images"));
+    EXPECT_EQ(record.at("value"), 1.0);
+  }
+  options.settings.templates = {"a {c} is not what this shows"};  // other prompts, other answers
+  EXPECT_LT(measured("clip", options).at("value"), 1.0);
+}
+
+TEST(Golden, PerplexityIsThatOfTransformers) {
+  const auto expected = Json::parse_file(kDirectory + "expected.json").object("llama");
+  EvaluateOptions options{.data = kDirectory + "texts.jsonl"};
+  for (const int64_t batch : {1, 4}) {  // with and without padding
+    options.feed.batch_size = batch;
+    const auto record = measured("llama", options);
+    EXPECT_EQ(record.at("metric"), "perplexity");
+    EXPECT_NEAR(
+        std::log(record.at("value").get<double>()), std::log(expected.number("perplexity")), 1e-5);
+  }
+}
+
+TEST(Golden, RefusesWhatCannotBeMeasured) {
+  EvaluateOptions options{.data = kDirectory + "images.csv"};
+  options.task = "classify";
+  tests::expect_parts(
+      tests::error_of([&] { measured("clip", options); }), "no classification head");
+  options.task = "summarise";
+  tests::error_of([&] { measured("clip", options); });
+  options.task = "";
+  tests::expect_parts(tests::error_of([&] { measured("llama", options); }), "takes no images");
+  options.data = kDirectory + "nowhere";
+  tests::error_of([&] { measured("llama", options); });
+}
+
+}  // namespace
+}  // namespace theseus::evaluate
