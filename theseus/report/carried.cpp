@@ -182,7 +182,7 @@ void add_fates(const std::vector<Entry>& parameters, std::vector<Part>& parts) {
   Table table = {
       .caption = "What became of each parameter of the target",
       .columns = {{"parameter", false}, {"times", true}, {"action", false}, {"why", false}},
-      .folded = true};
+      .fold = "What became of each parameter of the target"};
   std::vector<int64_t> counts;
   std::map<std::vector<std::string>, size_t> known;
   for (const auto& parameter : parameters) {

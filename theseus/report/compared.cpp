@@ -26,15 +26,15 @@ std::vector<std::string> tasks_of(const Entry& entry, const std::vector<Entry>& 
   return tasks;
 }
 
-std::string aside_of(const Entry& cell) {
-  std::string text;
+std::vector<std::string> asides_of(const Entry& cell) {
+  std::vector<std::string> asides;
   if (const auto low = cell.number("low"), high = cell.number("high"); low && high) {
-    text = fmt::format("{} to {}", number_text(low), number_text(high));
+    asides.push_back(fmt::format("{} to {}", number_text(low), number_text(high)));
   }
   if (const auto alpha = cell.number("alpha")) {
-    text += fmt::format("{}alpha {}", text.empty() ? "" : ", ", number_text(alpha));
+    asides.push_back("alpha " + number_text(alpha));
   }
-  return text;
+  return asides;
 }
 
 class Comparison {
@@ -67,7 +67,7 @@ class Comparison {
     const auto value = found ? found->number("value") : std::nullopt;
     return {
         .text = number_text(value),
-        .aside = found ? aside_of(*found) : "",
+        .asides = found ? asides_of(*found) : std::vector<std::string>(),
         .best = value && *value == best_.at(task)};
   }
 

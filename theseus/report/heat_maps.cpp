@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@ namespace theseus::report {
 namespace {
 
 constexpr size_t kMostFields = 40000;
-constexpr int64_t kNoBlock = -1;
+constexpr int64_t kNoBlock = std::numeric_limits<int64_t>::max();  // the last column
 using Values = std::vector<std::pair<std::string, double>>;
 
 // The number that role_of replaces by a star.
@@ -33,9 +34,7 @@ struct Measure {
 
 constexpr double kNoDigitsLeft = 1e16;  // of a float64
 
-const std::array<Measure, 7> kMeasures = {{
-    {"before", "Cosine before", "less alike", {.faint = 1, .strong = 0}},
-    {"after", "Cosine after", "less alike", {.faint = 1, .strong = 0}},
+const std::array<Measure, 5> kMeasures = {{
     {"energy", "Share of the energy held", "less of it", {.faint = 1, .strong = 0}},
     {"condition",
      "Condition of the statistics",
@@ -60,6 +59,25 @@ std::optional<double> directions(const Entry& space) {
   const auto source = space.number("source_width");
   const auto target = space.number("target_width");
   return source && target ? std::optional<double>(std::min(*source, *target)) : std::nullopt;
+}
+
+Values values_of(const std::vector<Entry>& spaces, const char* key) {
+  Values values;
+  for (const auto& space : spaces) {
+    if (const auto value = space.number(key)) {
+      values.emplace_back(space.text("space"), *value);
+    }
+  }
+  return values;
+}
+
+// Cosines may be negative; both maps of them have one scale.
+double lowest_of(const std::vector<Entry>& spaces, const char* key) {
+  double lowest = 0;
+  for (const auto& [space, value] : values_of(spaces, key)) {
+    lowest = std::min(lowest, value);
+  }
+  return lowest;
 }
 
 // A map that says the same everywhere is a sentence.
@@ -132,8 +150,9 @@ std::optional<HeatMap> by_block(const Values& values, HeatMap map) {
   }
   for (auto& [block, place] : columns) {
     place = map.columns.size();
-    map.columns.push_back(block == kNoBlock ? "none" : std::to_string(block));
+    map.columns.push_back(block == kNoBlock ? "-" : std::to_string(block));
   }
+  map.remark = columns.contains(kNoBlock) && columns.size() > 1 ? "-: in no block" : "";
   map.values.assign(rows.size(), std::vector<std::optional<double>>(columns.size()));
   for (const auto& [name, value] : values) {
     const auto role = model::role_of(name);
@@ -147,19 +166,20 @@ std::optional<HeatMap> by_block(const Values& values, HeatMap map) {
 
 std::vector<Part> space_maps(const std::vector<Entry>& spaces) {
   std::vector<Part> parts;
+  const auto lowest = std::min(lowest_of(spaces, "before"), lowest_of(spaces, "after"));
+  for (const char* when : {"before", "after"}) {
+    add_map(
+        values_of(spaces, when),
+        {.caption = fmt::format("Cosine {} mapping", when),
+         .meaning = "less alike",
+         .scale = {.faint = 1, .strong = lowest}},
+        parts);
+  }
   add_ranks(spaces, parts);
   for (const auto& measure : kMeasures) {
-    Values values;
-    Scale scale = measure.scale;
-    for (const auto& space : spaces) {
-      if (const auto value = space.number(measure.key)) {
-        values.emplace_back(space.text("space"), *value);
-        // Cosines may be negative.
-        scale.strong = scale.log ? scale.strong : std::min(scale.strong, *value);
-      }
-    }
     add_map(
-        values, {.caption = measure.caption, .meaning = measure.meaning, .scale = scale}, parts);
+        values_of(spaces, measure.key),
+        {.caption = measure.caption, .meaning = measure.meaning, .scale = measure.scale}, parts);
   }
   return parts;
 }

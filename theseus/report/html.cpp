@@ -14,8 +14,8 @@ std::string body_cell(const Cell& cell, const Column& column, bool head) {
     text = "<b><span class=\"sign\" aria-hidden=\"true\">\u2605</span>" + text +
            "</b><span class=\"unseen\"> (best)</span>";
   }
-  if (!cell.aside.empty()) {
-    text += " <small>" + html_text(cell.aside) + "</small>";
+  for (const auto& aside : cell.asides) {
+    text += " <small>" + html_text(aside) + "</small>";
   }
   std::string classes = column.number ? "number" : "";
   classes += cell.best ? " best" : "";
@@ -83,7 +83,7 @@ std::string html_table(const Table& table) {
   const auto caption = html_text(table.caption);
   auto text = fmt::format(
       "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n<table>"
-      "<caption>{0}</caption>\n<thead><tr>",
+      "<caption><span>{0}</span></caption>\n<thead><tr>",
       caption);
   for (const auto& column : table.columns) {
     text += fmt::format(
@@ -91,11 +91,14 @@ std::string html_table(const Table& table) {
         html_text(column.title));
   }
   text += "</tr></thead>\n<tbody>\n" + rows_of(table) + "</tbody></table></div>\n";
-  return table.folded ? fmt::format(
-                            "<details><summary>Table<span class=\"unseen\">: {}</span>"
-                            "</summary>\n{}</details>\n",
-                            caption, text)
-                      : text;
+  return table.fold.empty()
+             ? text
+             : fmt::format(
+                   "<details><summary>{}{}</summary>\n{}</details>\n", html_text(table.fold),
+                   table.fold == table.caption
+                       ? ""
+                       : fmt::format("<span class=\"unseen\">: {}</span>", caption),
+                   text);
 }
 
 std::string as_html(const Page& page) {

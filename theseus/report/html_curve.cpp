@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -27,12 +28,22 @@ struct Range {
   }
 };
 
-// 1, 2 or 5 times a power of ten: four to nine ticks.
-double tick_step(const Range& range) {
+// Multiples of 1, 2 or 5 times a power of ten. Counted, not summed: between large numbers that are
+// close together a step may be too small to move.
+std::vector<double> ticks(const Range& range) {
+  constexpr int kMost = 10;
   const double rough = (range.high - range.low) / 5;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double lead = rough / power;
-  return power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
+  const double step = power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
+  std::vector<double> result;
+  for (int i = 0; i < kMost; ++i) {
+    const double tick = (std::ceil(range.low / step) + i) * step;
+    if (tick <= range.high) {
+      result.push_back(std::abs(tick) < step / 2 ? 0 : tick);
+    }
+  }
+  return result;
 }
 
 class Plot {
@@ -76,17 +87,16 @@ class Plot {
 
   std::string axes() const {
     std::string text;
-    const double across = tick_step(x_), up = tick_step(y_);
-    for (double tick = std::ceil(x_.low / across) * across; tick <= x_.high; tick += across) {
+    for (const double tick : ticks(x_)) {
       text += fmt::format(
           "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g}</text>\n", x(tick),
-          kBottom + 16, std::abs(tick) < across / 2 ? 0 : tick);
+          kBottom + 16, tick);
     }
-    for (double tick = std::ceil(y_.low / up) * up; tick <= y_.high; tick += up) {
+    for (const double tick : ticks(y_)) {
       text += fmt::format(
           "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
           "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n",
-          kLeft, kRight, y(tick), kLeft - 6, y(tick) + 4, std::abs(tick) < up / 2 ? 0 : tick);
+          kLeft, kRight, y(tick), kLeft - 6, y(tick) + 4, tick);
     }
     return text + fmt::format(
                       "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"

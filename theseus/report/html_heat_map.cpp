@@ -27,6 +27,11 @@ std::string cut(const std::string& name) {
   return "\u2026" + name.substr(begin);
 }
 
+// Whatever is not at the faint end can be told from it.
+double opacity(double strength) {
+  return strength == 0 ? 0.05 : 0.15 + 0.85 * strength;
+}
+
 class Drawing {
  public:
   explicit Drawing(const HeatMap& map) : map_(map) {
@@ -57,7 +62,10 @@ class Drawing {
     // Narrow columns cannot all be labelled.
     const size_t every = width_ >= 18 ? 1 : 5;
     std::string text;
-    for (size_t j = 0; j < map_.columns.size(); j += every) {
+    for (size_t j = 0; j < map_.columns.size(); ++j) {
+      if (j % every != 0 && map_.columns[j] != "-") {
+        continue;
+      }
       text += fmt::format(
           "<text x=\"{}\" y=\"14\" text-anchor=\"middle\">{}</text>\n",
           left_ + width_ * static_cast<int>(j) + width_ / 2, html_text(map_.columns[j]));
@@ -85,7 +93,7 @@ class Drawing {
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" {}><title>{}, {} {}: {}</title>"
         "</rect>\n",
         left_ + width_ * static_cast<int>(j), top, width_ - 2, kFieldHeight - 2,
-        value ? fmt::format("fill-opacity=\"{:.2f}\"", 0.05 + 0.95 * map_.scale.strength(*value))
+        value ? fmt::format("fill-opacity=\"{:.2f}\"", opacity(map_.scale.strength(*value)))
               : "class=\"none\"",
         html_text(map_.rows[i]), html_text(map_.across), html_text(map_.columns[j]),
         value ? number_text(value) : "no value");
@@ -102,13 +110,14 @@ std::string legend(const HeatMap& map) {
   for (int i = 0; i < kSteps; ++i) {
     swatches += fmt::format(
         "<rect x=\"{}\" y=\"1\" width=\"14\" height=\"12\" fill-opacity=\"{:.2f}\"/>", 1 + 16 * i,
-        0.05 + 0.95 * i / (kSteps - 1));
+        opacity(static_cast<double>(i) / (kSteps - 1)));
   }
   return fmt::format(
       "<p class=\"legend\">{} <svg class=\"heat\" width=\"98\" height=\"14\" aria-hidden=\"true\">"
-      "{}</svg> {}{}. Stronger: {}. Columns: {}s.</p>\n",
+      "{}</svg> {}{}. Stronger: {}. Columns: {}s{}.</p>\n",
       number_text(map.scale.faint), swatches, number_text(map.scale.strong),
-      map.scale.log ? " (logarithmic)" : "", html_text(map.meaning), html_text(map.across));
+      map.scale.log ? " (logarithmic)" : "", html_text(map.meaning), html_text(map.across),
+      map.remark.empty() ? "" : "; " + html_text(map.remark));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "theseus/output/markdown.h"
 
-#include <algorithm>
-
+#include "theseus/base/text.h"
 #include "theseus/report/escape.h"
 #include "theseus/report/report.h"
 
@@ -13,7 +12,9 @@ using output::markdown_text;
 std::string cell_text(const Cell& cell) {
   const auto text = markdown_text(cell.text);
   const auto marked = cell.best && !text.empty() ? "**" + text + "**" : text;
-  return cell.aside.empty() ? marked : marked + " (" + markdown_text(cell.aside) + ")";
+  return cell.asides.empty()
+             ? marked
+             : marked + " (" + markdown_text(joined(cell.asides, cell.asides.size())) + ")";
 }
 
 struct Writer {

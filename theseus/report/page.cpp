@@ -35,7 +35,7 @@ Table as_table(const Curve& curve) {
       .caption = curve.caption,
       .columns =
           {{"alpha", true}, {curve.metric, true}, {"low", true}, {"high", true}, {"", false}},
-      .folded = true};
+      .fold = "Table"};
   for (const auto& point : curve.points) {
     const bool best = curve.best && curve.best->alpha == point.alpha;
     const bool free = curve.label_free && *curve.label_free == point.alpha;
@@ -54,7 +54,7 @@ Table as_table(const Curve& curve) {
 }
 
 Table as_table(const HeatMap& map) {
-  Table table = {.caption = map.caption, .columns = {{map.corner, false}}, .folded = true};
+  Table table = {.caption = map.caption, .columns = {{map.corner, false}}, .fold = "Table"};
   for (const auto& column : map.columns) {
     table.columns.push_back({map.across + " " + column, true});
   }

@@ -19,8 +19,8 @@ struct Listing {
 
 struct Cell {
   std::string text;
-  std::string aside = {};  // shown smaller, behind the text
-  bool best = false;       // in its column
+  std::vector<std::string> asides = {};  // shown smaller, behind the text
+  bool best = false;                     // in its column
 };
 
 struct Column {
@@ -33,7 +33,7 @@ struct Table {
   std::string caption;
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;  // each as long as `columns`
-  bool folded = false;                  // HTML shows it when asked to
+  std::string fold = {};                // what HTML shows until asked for the table; "": the table
 };
 
 struct Point {
@@ -68,6 +68,7 @@ struct HeatMap {
   std::string meaning;  // of a strong colour
   std::string corner;   // what the rows are
   std::string across;   // what the columns are, for one of them: "block"
+  std::string remark = {};
   std::vector<std::string> rows;
   std::vector<std::string> columns;
   std::vector<std::vector<std::optional<double>>> values;  // [rows][columns]

@@ -15,7 +15,7 @@ const std::string_view kStyle = R"(:root {
 }
 * { box-sizing: border-box; }
 body {
-  margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 62rem; background: var(--paper);
+  margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 68rem; background: var(--paper);
   color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere;
 }
 h1 { font-size: 1.6rem; margin: 0 0 .5rem; }
@@ -24,10 +24,15 @@ p { max-width: 44rem; margin: .6rem 0; }
 a { color: var(--line); }
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; margin: 0; padding: 0; }
 li { margin: .25rem 0; max-width: 44rem; }
+nav li { margin: 0; }
 figure { margin: 1rem 0 1.75rem; min-width: 0; max-width: 100%; }
 figcaption, caption { font-weight: 600; text-align: left; margin-bottom: .4rem; }
 caption { padding-bottom: .4rem; }
-.maps { display: flex; flex-wrap: wrap; gap: 0 2.5rem; align-items: flex-start; }
+caption span { display: block; width: fit-content; max-width: calc(100vw - 2rem); position: sticky; left: 0; }
+.maps { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
+.maps figure { min-width: min(17rem, 100%); }
+.maps figcaption, .maps .legend, .maps details { width: 0; min-width: 100%; }
+.maps figure:has(details[open]) { flex-basis: 100%; }
 .wide { overflow-x: auto; max-width: 100%; margin: .5rem 0 1rem; }
 .wide:focus-visible, summary:focus-visible, a:focus-visible {
   outline: 2px solid var(--line); outline-offset: 2px;
@@ -40,6 +45,7 @@ th, td {
 td:not(.number), tbody th { overflow-wrap: anywhere; min-width: 6rem; }
 thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 tbody th { font-weight: 400; }
+tbody th, thead th:first-child { position: sticky; left: 0; background: var(--paper); }
 .number { text-align: right; font-variant-numeric: tabular-nums; padding-left: .7rem; }
 .number small { display: block; white-space: nowrap; }
 td.best { background: var(--best); }
@@ -50,6 +56,7 @@ details { margin: .25rem 0; }
 summary { cursor: pointer; color: var(--soft); font-size: .85rem; }
 svg text { fill: var(--soft); font: 11px ui-monospace, monospace; }
 svg.curve { display: block; width: 100%; max-width: 38rem; height: auto; }
+@media (max-width: 32rem) { svg.curve text { font-size: 14px; } }
 .grid { stroke: var(--rule); stroke-width: .75; }
 .axis { stroke: var(--soft); }
 .line { fill: none; stroke: var(--line); stroke-width: 2; }
@@ -62,7 +69,7 @@ svg.curve { display: block; width: 100%; max-width: 38rem; height: auto; }
 .keys { display: flex; flex-wrap: wrap; gap: 0 1.4rem; list-style: none; margin: .3rem 0; padding: 0; font-size: .85rem; }
 .keys svg { width: 24px; height: 14px; margin-right: .4rem; vertical-align: -2px; }
 svg.heat rect { fill: var(--heat); stroke: var(--heat); stroke-opacity: .25; }
-svg.heat rect.none { fill: none; stroke: var(--soft); stroke-opacity: .35; stroke-dasharray: 2 2; }
+svg.heat rect.none { fill: none; stroke: var(--rule); stroke-opacity: .5; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 @media print {
   :root {
