@@ -12,7 +12,8 @@ void add_pairs(const Entry& depth, const std::string& mode, std::vector<Part>& p
   const auto sources = depth.entries("source_blocks");
   Table table = {
       .caption = "Depth: " + mode,
-      .columns = {{"target block", true}, {"source blocks", false}, {"share of the update", true}}};
+      .columns = {
+          {"target block", false}, {"source blocks", false}, {"share of the update", true}}};
   for (const auto& pair : depth.entries("pairs")) {
     const auto index = pair.number("source", -1);
     std::string blocks;

@@ -114,10 +114,10 @@ std::string legend(const HeatMap& map) {
   }
   return fmt::format(
       "<p class=\"legend\">{} <svg class=\"heat\" width=\"98\" height=\"14\" aria-hidden=\"true\">"
-      "{}</svg> {}{}. Stronger: {}. Columns: {}s{}.</p>\n",
+      "{}</svg> {}{}. Stronger: {}. Rows: {}s, columns: {}s{}.</p>\n",
       number_text(map.scale.faint), swatches, number_text(map.scale.strong),
-      map.scale.log ? " (logarithmic)" : "", html_text(map.meaning), html_text(map.across),
-      map.remark.empty() ? "" : "; " + html_text(map.remark));
+      map.scale.log ? " (logarithmic)" : "", html_text(map.meaning), html_text(map.corner),
+      html_text(map.across), map.remark.empty() ? "" : "; " + html_text(map.remark));
 }
 
 }  // namespace

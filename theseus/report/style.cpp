@@ -44,7 +44,7 @@ th, td {
 }
 td:not(.number), tbody th { overflow-wrap: anywhere; min-width: 6rem; }
 thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
-tbody th { font-weight: 400; }
+tbody th { font-weight: 400; min-width: 9.5rem; }
 tbody th, thead th:first-child { position: sticky; left: 0; background: var(--paper); }
 .number { text-align: right; font-variant-numeric: tabular-nums; padding-left: .7rem; }
 .number small { display: block; white-space: nowrap; }
