@@ -1,0 +1,179 @@
+#include "theseus/report/page.h"
+
+#include <gtest/gtest.h>
+
+#include "theseus/report/chapters.h"
+#include "theseus/report/report.h"
+
+#include "tests/report/samples.h"
+#include "tests/support/expect_error.h"
+
+namespace theseus::report {
+namespace {
+
+using tests::expect_parts;
+
+const Section& section(const Page& page, const std::string& title) {
+  for (const auto& one : page.sections) {
+    if (one.title.starts_with(title)) {
+      return one;
+    }
+  }
+  throw std::runtime_error("no section " + title);
+}
+
+template <class Kind>
+const Kind& part(const Section& section, const std::string& caption) {
+  for (const auto& one : section.parts) {
+    const auto* found = std::get_if<Kind>(&one);
+    if (found != nullptr && found->caption.starts_with(caption)) {
+      return *found;
+    }
+  }
+  throw std::runtime_error("no part " + caption);
+}
+
+std::string story(const Page& page, size_t i) {
+  return std::get<Paragraph>(section(page, "What was done").parts.at(i)).text;
+}
+
+TEST(Scale, Strength) {
+  const Scale share = {.faint = 1, .strong = 0};
+  EXPECT_DOUBLE_EQ(share.strength(1), 0);
+  EXPECT_DOUBLE_EQ(share.strength(0.25), 0.75);
+  EXPECT_DOUBLE_EQ(share.strength(-3), 1);
+  const Scale log = {.faint = 1e-8, .strong = 1, .log = true};
+  EXPECT_DOUBLE_EQ(log.strength(0), 0);
+  EXPECT_DOUBLE_EQ(log.strength(1e-4), 0.5);
+  EXPECT_DOUBLE_EQ(log.strength(-1e-4), 0.5);
+  EXPECT_DOUBLE_EQ((Scale{.faint = 2, .strong = 2}).strength(2), 0);
+}
+
+TEST(Page, Transport) {
+  const auto page = make_page({read_document(kTransportSample, "theseus.json")});
+  expect_parts(
+      story(page, 0), "from base to tuned was carried to wide", "procrustes", "alpha = 0.75",
+      "16 inputs", "Of 3 parameters: 2 carried, 1 kept", "norm is 4.472",
+      "12.5 % of its square is left behind", "lost 0.2 %");
+  const auto& carried = section(page, "Transport");
+  const auto& ranks = part<HeatMap>(carried, "Rank share");
+  EXPECT_EQ(ranks.rows, (std::vector<std::string>{"visual.*.a", "visual.final"}));
+  EXPECT_EQ(ranks.columns, (std::vector<std::string>{"0", "1", "-"}));
+  EXPECT_DOUBLE_EQ(ranks.values[0][1].value(), 0.25);
+  EXPECT_FALSE(ranks.values[1][0].has_value());
+  EXPECT_DOUBLE_EQ(ranks.values[1][2].value(), 1);
+  EXPECT_DOUBLE_EQ(part<HeatMap>(carried, "Completed").scale.strong, 36);
+  EXPECT_DOUBLE_EQ(part<HeatMap>(carried, "Norm error").values[0][0].value(), -0.25);
+  const auto& worst = part<Table>(carried, "Worst parameters");
+  ASSERT_EQ(worst.rows.size(), 2U);
+  EXPECT_EQ(worst.rows[0][0].text, "blocks.0.fc.weight");
+  EXPECT_EQ(worst.rows[0][3].text, "-0.25");
+  EXPECT_EQ(worst.rows[1][4].text, "-");
+  EXPECT_EQ(part<Table>(carried, "Left behind").rows[0][2].text, "other classes");
+  EXPECT_EQ(part<Table>(carried, "Depth: match").rows[1][1].text, "0.25 of 0 + 0.75 of 1");
+  EXPECT_DOUBLE_EQ(part<HeatMap>(carried, "Similarity").values[1][1].value(), 0.8);
+  const auto& fates = part<Table>(carried, "What became");
+  ASSERT_EQ(fates.rows.size(), 2U);
+  EXPECT_EQ(fates.rows[1][1].text, "2");
+  EXPECT_EQ(fates.rows[1][3].text, "visual.*.a x visual.*.b");
+}
+
+TEST(Page, AMapThatSaysTheSameEverywhereIsASentence) {
+  const auto page = make_page({read_document(kTransportSample, "theseus.json")});
+  const auto text = as_markdown(page);
+  EXPECT_NE(text.find("Orthogonality error: 3e-08 in each of 2 spaces."), std::string::npos);
+}
+
+TEST(Page, Sweep) {
+  const auto page = make_page({read_document(kSweepSample, "sweep.json")});
+  expect_parts(
+      story(page, 0), "3 values of alpha from 0 to 1",
+      "alpha = 0.5, with accuracy 0.6125 (0.59 to 0.63)", "the target alone has 0.5",
+      "Without labels alpha = 1 was chosen, with 0.58 (0.56 to 0.6)");
+  const auto& curve = part<Curve>(section(page, "Alpha"), "accuracy");
+  EXPECT_EQ(curve.points.front().alpha, 0);
+  const auto table = as_table(curve);
+  ASSERT_EQ(table.rows.size(), 3U);
+  EXPECT_TRUE(table.rows[1][1].best);
+  EXPECT_EQ(table.rows[1][4].text, "best");
+  EXPECT_EQ(table.rows[2][4].text, "chosen without labels");
+}
+
+TEST(Page, TheBestOfEachColumnIsMarked) {
+  const auto page = make_page({read_document(kCompareSample, "compare.json")});
+  const auto& table = part<Table>(section(page, "Comparison"), "");
+  EXPECT_EQ(table.rows[0][0].text, "naive (10 shots)");
+  EXPECT_FALSE(table.rows[0][1].best);
+  EXPECT_EQ(table.rows[0][1].asides, (std::vector<std::string>{"0.4 to 0.6"}));
+  EXPECT_EQ(table.rows[0][2].text, "-");
+  EXPECT_TRUE(table.rows[1][1].best);
+  EXPECT_TRUE(table.rows[1][2].best);
+  expect_parts(story(page, 0), "2 ways were compared on 2 tasks", "procrustes (10 shots) in 2");
+}
+
+TEST(Page, SmallerIsBetterWhereTheDocumentSaysSo) {
+  auto text = kCompareSample;
+  text.insert(1, "\"higher_is_better\": false, ");
+  const auto page = make_page({read_document(text, "compare.json")});
+  const auto& table = part<Table>(section(page, "Comparison"), "");
+  EXPECT_TRUE(table.rows[0][1].best);
+  EXPECT_FALSE(table.rows[1][1].best);
+}
+
+TEST(Page, Diagnose) {
+  const auto page = make_page({read_document(kDiagnoseSample, "diagnose.json")});
+  expect_parts(story(page, 0), "Diagnosis: likely", "-0.0625 before mapping and 0.75 after");
+  const auto& found = section(page, "Diagnosis");
+  const auto& before = part<HeatMap>(found, "Cosine before");
+  const auto& after = part<HeatMap>(found, "Cosine after");
+  EXPECT_DOUBLE_EQ(before.scale.strong, -0.25);
+  EXPECT_DOUBLE_EQ(after.scale.strong, -0.25);
+  EXPECT_DOUBLE_EQ(after.values[0][1].value(), 0.625);
+  EXPECT_DOUBLE_EQ(part<HeatMap>(found, "Rank share").values[0][0].value(), 0.75);
+}
+
+TEST(Page, OptionalFieldsMayBeMissing) {
+  for (const char* text :
+       {R"({"theseus": "1", "spaces": [], "parameters": []})",
+        R"({"theseus": "1", "spaces": [{}, {"space": null}], "parameters": [{}], "update": {}})",
+        R"({"theseus": "1", "spaces": [], "towers": []})", R"({"kind": "evaluate", "value": 1})",
+        R"({"kind": "sweep", "curve": [{"alpha": 0, "value": 1}]})", R"({"kind": "compare"})",
+        R"({"kind": "compare", "rows": [{}, {"cells": {"a": {}}}]})", R"({"kind": "diagnose"})",
+        R"({"kind": "diagnose", "spaces": [{"space": "a.99999999999999999999.b", "rank": 1}]})"}) {
+    const auto page = make_page({read_document(text, "some.json")});
+    EXPECT_NE(as_html(page).find("</html>"), std::string::npos) << text;
+    EXPECT_NE(as_markdown(page).find("## Provenance"), std::string::npos) << text;
+  }
+}
+
+TEST(Page, NotTooLargeToShow) {
+  std::vector<std::pair<std::string, double>> values;
+  for (int i = 0; i < 300; ++i) {
+    values.emplace_back("a." + std::to_string(i) + ".s" + std::to_string(i), i);
+  }
+  EXPECT_FALSE(by_block(values, {}).has_value());
+  values.resize(30);
+  EXPECT_EQ(by_block(values, {})->columns.size(), 30U);
+}
+
+TEST(Page, SeveralDocuments) {
+  const auto page = make_page(
+      {read_document(kTransportSample, "a.json"), read_document(kEvaluateSample, "b.json"),
+       read_document(kEvaluateSample, "c.json"), read_document(kSweepSample, "d.json")});
+  std::vector<std::string> titles;
+  for (const auto& one : page.sections) {
+    titles.push_back(one.title);
+  }
+  EXPECT_EQ(
+      titles, (std::vector<std::string>{
+                  "What was done", "Measurements", "Alpha", "Transport: tuned to wide", "Notes",
+                  "Provenance"}));
+  EXPECT_EQ(part<Table>(page.sections[1], "What").rows.size(), 2U);
+  EXPECT_EQ(
+      std::get<Listing>(page.sections[4].parts[0]).items[0],
+      "a.json: visual.*.a: 12 of 48 directions");
+  EXPECT_EQ(page.sections[5].parts.size(), 4U);
+}
+
+}  // namespace
+}  // namespace theseus::report

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "theseus/report/document.h"
+#include "theseus/report/page.h"
+
+namespace theseus::report {
+
+// What one document adds to the page.
+struct Chapter {
+  std::string story;  // what was done, in words
+  std::optional<Section> section;
+};
+
+// One function for each kind of document.
+Chapter tell_carried(const Document& document);  // a transport or an alignment
+Chapter tell_evaluate(const Document& document);
+Chapter tell_sweep(const Document& document);
+Chapter tell_compare(const Document& document);
+Chapter tell_diagnose(const Document& document);
+
+// One row for each document, all of evaluate.
+Table measurements(const std::vector<Document>& documents);
+// Where the numbers of a document come from: every field that is no list of results.
+Table provenance(const Document& document);
+
+// Values by "tower.3.space": a row for each place in a block, a column for each block. Of two values
+// for one place the one with the stronger colour stays. Nothing when there are no values, or more
+// fields than a page can show.
+std::optional<HeatMap> by_block(
+    const std::vector<std::pair<std::string, double>>& values, HeatMap map);
+
+// Heat maps of the fields that `spaces` have.
+std::vector<Part> space_maps(const std::vector<Entry>& spaces);
+
+// Which blocks of the source went to which of the target, where that is not one to one.
+void add_depth(const Entry& carried, std::vector<Part>& parts);
+
+}  // namespace theseus::report

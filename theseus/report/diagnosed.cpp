@@ -1,0 +1,49 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "theseus/report/chapters.h"
+
+// What diagnose found before anything was carried.
+namespace theseus::report {
+namespace {
+
+std::optional<double> mean(const std::vector<Entry>& spaces, const char* key) {
+  double sum = 0;
+  int64_t count = 0;
+  for (const auto& space : spaces) {
+    if (const auto value = space.number(key)) {
+      sum += *value;
+      ++count;
+    }
+  }
+  return count > 0 ? std::optional<double>(sum / static_cast<double>(count)) : std::nullopt;
+}
+
+}  // namespace
+
+Chapter tell_diagnose(const Document& document) {
+  const auto entry = document.entry();
+  const auto spaces = entry.entries("spaces");
+  const auto verdict = entry.text("verdict");
+  auto story = fmt::format("Diagnosis: {}.", verdict.empty() ? "no verdict" : verdict);
+  const auto before = mean(spaces, "before");
+  const auto after = mean(spaces, "after");
+  if (before && after) {
+    story += fmt::format(
+        " The mean cosine of the two models' activations is {} before mapping and {} after.",
+        number_text(before), number_text(after));
+  }
+  Section section = {.title = "Diagnosis"};
+  for (const auto& [name, value] : entry.flat("distance")) {
+    section.parts.emplace_back(Paragraph{fmt::format("{}: {}", name, value)});
+  }
+  if (auto reasons = entry.texts("reasons"); !reasons.empty()) {
+    section.parts.emplace_back(Listing{std::move(reasons)});
+  }
+  auto maps = space_maps(spaces);
+  std::move(maps.begin(), maps.end(), std::back_inserter(section.parts));
+  return {.story = std::move(story), .section = std::move(section)};
+}
+
+}  // namespace theseus::report

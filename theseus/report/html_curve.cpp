@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "theseus/report/escape.h"
+#include "theseus/report/html.h"
+
+// The curve as SVG, in units that are about pixels on a phone.
+namespace theseus::report {
+namespace {
+
+constexpr double kWidth = 460, kHeight = 280;
+constexpr double kLeft = 54, kRight = 448, kTop = 12, kBottom = 238;
+
+struct Range {
+  double low, high;
+
+  void include(std::optional<double> value) {
+    low = std::min(low, value.value_or(low));
+    high = std::max(high, value.value_or(high));
+  }
+  // A little room at both ends; a range of one value gets some, too.
+  Range widened(double share) const {
+    const double room = high > low ? share * (high - low) : std::max(std::abs(low), 1.0) * 0.1;
+    return {low - room, high + room};
+  }
+};
+
+// Multiples of 1, 2 or 5 times a power of ten. Counted, not summed: between large numbers that are
+// close together a step may be too small to move.
+std::vector<double> ticks(const Range& range) {
+  constexpr int kMost = 10;
+  const double rough = (range.high - range.low) / 5;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  const double lead = rough / power;
+  const double step = power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
+  std::vector<double> result;
+  for (int i = 0; i < kMost; ++i) {
+    const double tick = (std::ceil(range.low / step) + i) * step;
+    if (tick <= range.high) {
+      result.push_back(std::abs(tick) < step / 2 ? 0 : tick);
+    }
+  }
+  return result;
+}
+
+class Plot {
+ public:
+  explicit Plot(const Curve& curve)
+      : curve_(curve),
+        x_{curve.points.front().alpha, curve.points.back().alpha},
+        y_{curve.points.front().value, curve.points.front().value} {
+    for (const auto& point : curve.points) {
+      y_.include(point.value);
+      y_.include(point.low);
+      y_.include(point.high);
+    }
+    y_.include(curve.base);
+    x_.include(curve.label_free);
+    if (curve.best) {
+      x_.include(curve.best->alpha);
+      y_.include(curve.best->value);
+    }
+    x_ = x_.widened(0.02);
+    y_ = y_.widened(0.06);
+  }
+
+  std::string svg() const {
+    const auto label = fmt::format(
+        "{}: {} values of alpha from {} to {}", curve_.caption, curve_.points.size(),
+        number_text(curve_.points.front().alpha), number_text(curve_.points.back().alpha));
+    return fmt::format(
+        "<svg class=\"curve\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}{}{}{}{}"
+        "</svg>\n",
+        kWidth, kHeight, html_text(label), axes(), intervals(), marks(), line(), dots());
+  }
+
+ private:
+  double x(double alpha) const {
+    return kLeft + (kRight - kLeft) * (alpha - x_.low) / (x_.high - x_.low);
+  }
+  double y(double value) const {
+    return kBottom - (kBottom - kTop) * (value - y_.low) / (y_.high - y_.low);
+  }
+
+  std::string axes() const {
+    std::string text;
+    for (const double tick : ticks(x_)) {
+      text += fmt::format(
+          "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g}</text>\n", x(tick),
+          kBottom + 16, tick);
+    }
+    for (const double tick : ticks(y_)) {
+      text += fmt::format(
+          "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+          "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n",
+          kLeft, kRight, y(tick), kLeft - 6, y(tick) + 4, tick);
+    }
+    return text + fmt::format(
+                      "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"
+                      "<text x=\"{3}\" y=\"{4}\" text-anchor=\"middle\">alpha</text>\n",
+                      kLeft, kRight, kBottom, (kLeft + kRight) / 2, kHeight - 6);
+  }
+
+  // A band when every point has an interval, otherwise a bar for each that has.
+  std::string intervals() const {
+    std::string there, back, bars;
+    bool all = curve_.points.size() > 1;
+    for (const auto& point : curve_.points) {
+      if (!point.low || !point.high) {
+        all = false;
+        continue;
+      }
+      there += fmt::format("{:.1f},{:.1f} ", x(point.alpha), y(*point.high));
+      back = fmt::format("{:.1f},{:.1f} ", x(point.alpha), y(*point.low)) + back;
+      bars += fmt::format(
+          "<line class=\"bar\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n",
+          x(point.alpha), y(*point.low), y(*point.high));
+    }
+    return all ? fmt::format("<polygon class=\"band\" points=\"{}{}\"/>\n", there, back) : bars;
+  }
+
+  std::string marks() const {
+    std::string text;
+    if (curve_.base) {
+      text += fmt::format(
+          "<line class=\"base\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n", kLeft,
+          kRight, y(*curve_.base));
+    }
+    if (curve_.label_free) {
+      text += fmt::format(
+          "<line class=\"free\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>\n",
+          x(*curve_.label_free), kTop, kBottom);
+    }
+    return text;
+  }
+
+  std::string line() const {
+    std::string places;
+    for (const auto& point : curve_.points) {
+      places += fmt::format("{:.1f},{:.1f} ", x(point.alpha), y(point.value));
+    }
+    return fmt::format("<polyline class=\"line\" points=\"{}\"/>\n", places);
+  }
+
+  std::string dots() const {
+    std::string text;
+    for (const auto& point : curve_.points) {
+      text += fmt::format(
+          "<circle class=\"dot\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"><title>alpha {}: {}</title>"
+          "</circle>\n",
+          x(point.alpha), y(point.value), number_text(point.alpha), interval_text(point));
+    }
+    if (curve_.best) {
+      text += fmt::format(
+          "<circle class=\"top\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"7\"><title>best: alpha {}: {}"
+          "</title></circle>\n",
+          x(curve_.best->alpha), y(curve_.best->value), number_text(curve_.best->alpha),
+          interval_text(*curve_.best));
+    }
+    return text;
+  }
+
+  const Curve& curve_;
+  Range x_, y_;
+};
+
+std::string key(const char* shape, const std::string& words) {
+  return fmt::format(
+      "<li><svg viewBox=\"0 0 24 14\" aria-hidden=\"true\">{}</svg>{}</li>\n", shape, words);
+}
+
+std::string keys_of(const Curve& curve) {
+  const bool intervals = std::any_of(
+      curve.points.begin(), curve.points.end(),
+      [](const Point& point) { return point.low && point.high; });
+  auto text = key("<path class=\"line\" d=\"M0 7H24\"/>", html_text(curve.metric));
+  if (intervals) {
+    text += key("<path class=\"band\" d=\"M0 1H24V13H0Z\"/>", "interval");
+  }
+  if (curve.best) {
+    text +=
+        key("<circle class=\"top\" cx=\"12\" cy=\"7\" r=\"5\"/>",
+            fmt::format(
+                "best: alpha {}, {}", number_text(curve.best->alpha), interval_text(*curve.best)));
+  }
+  if (curve.label_free) {
+    text +=
+        key("<path class=\"free\" d=\"M12 0V14\"/>",
+            "chosen without labels: alpha " + number_text(curve.label_free));
+  }
+  if (curve.base) {
+    text += key(
+        "<path class=\"base\" d=\"M0 7H24\"/>", "without the update: " + number_text(curve.base));
+  }
+  return "<ul class=\"keys\">\n" + text + "</ul>\n";
+}
+
+}  // namespace
+
+std::string html_curve(const Curve& curve) {
+  return fmt::format(
+      "<figure>\n<figcaption>{}</figcaption>\n{}{}{}</figure>\n", html_text(curve.caption),
+      Plot(curve).svg(), keys_of(curve), html_table(as_table(curve)));
+}
+
+}  // namespace theseus::report
