@@ -84,6 +84,27 @@ class Digits(PairTest):
         self.refused("sweep", self.models / "base", "--update", update, "--data",
                      self.models / "digits", says=["in the update and", "in the model"])
 
+    def test_compare(self):
+        """The baseline is the target as it is; the cell of a method is its sweep and its score."""
+        words = ["compare", "--source", self.models / "base", "--target", self.models / "wide",
+                 "--setting", "digits", self.models / "tuned", self.models / "digits", "--split",
+                 "val", "--step", "1", "--to", "2", "--out", self.here / "c", "--quiet"]
+        done = self.theseus(*words, "--methods", "none,identity,procrustes")
+        self.assertIn("| method | digits |", done.stdout)
+        self.assertIn("needs equal widths: identity", done.stdout)
+        record = json.loads((self.here / "c" / "compare.json").read_text())
+        rows = {row["method"]: row["cells"]["digits"] for row in record["rows"]}
+        self.assertEqual(rows["none"]["value"], self.evaluate(self.models / "wide")["value"])
+        self.assertGreater(rows["procrustes"]["value"], 0.9)
+        out = self.carry("--split", "val", "--alpha", str(rows["procrustes"]["alpha"]),
+                         calibration=self.models / "digits")
+        self.assertEqual(rows["procrustes"]["value"], self.evaluate(out)["value"])
+        again = self.theseus(*words, "--methods", "procrustes,none,pad")
+        self.assertIn("| pad |", again.stdout)
+        self.refused(*words, "--seed", "5", says="holds a comparison of something else")
+        self.theseus("report", self.here / "c" / "compare.json", "-o", self.here / "r.html")
+        self.assertIn("procrustes", (self.here / "r.html").read_text())
+
     def test_calibration(self):
         """From pictures: the same maps as from their tensors, and the same digits are read."""
         out = self.carry("--split", "val", calibration=self.models / "digits")

@@ -38,14 +38,14 @@ struct Writer {
     std::string rule = "|";
     text += "|";
     for (const auto& column : table.columns) {
-      text += " " + markdown_text(column.title) + " |";
+      text.append(" ").append(markdown_text(column.title)).append(" |");
       rule += column.number ? "---:|" : "---|";
     }
     text += "\n" + rule + "\n";
     for (const auto& row : table.rows) {
       text += "|";
       for (const auto& cell : row) {
-        text += " " + cell_text(cell) + " |";
+        text.append(" ").append(cell_text(cell)).append(" |");
       }
       text += "\n";
     }

@@ -1,0 +1,97 @@
+// theseus compare --source A --target B --setting NAME TUNED DATA --out DIR
+
+#include "theseus/evaluate/compare.h"
+
+#include <memory>
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "theseus/base/device.h"
+#include "theseus/base/error.h"
+#include "theseus/base/text.h"
+#include "theseus/cli/command.h"
+#include "theseus/cli/compare_text.h"
+#include "theseus/cli/progress.h"
+
+namespace theseus::cli::commands {
+namespace {
+
+struct Options {
+  theseus::evaluate::CompareOptions compare;
+  std::vector<std::string> settings;
+  std::string out, device = "cpu";
+  int64_t threads = 0;
+  bool json = false;
+  bool quiet = false;
+};
+
+int run(const Options& options) {
+  const c10::NoGradGuard no_gradients;
+  auto compare = options.compare;
+  for (size_t i = 0; i + 2 < options.settings.size(); i += 3) {
+    compare.settings.push_back(
+        {options.settings[i], options.settings[i + 1], options.settings[i + 2], ""});
+  }
+  for (const auto& method : compare.methods) {
+    require(method == "none" || maps::method(method).summary.size() > 0, method);
+  }
+  if (options.threads > 0) {
+    at::set_num_threads(static_cast<int>(options.threads));
+  }
+  compare.evaluate.feed.threads = at::get_num_threads();
+  compare.job.placement.device = parse_device(options.device);
+  compare.job.version = THESEUS_VERSION;
+  JobProgress progress(options.quiet);
+  const auto record = theseus::evaluate::compare(
+      compare, options.out, [&](int64_t done, int64_t all, const std::string& doing) {
+        progress(static_cast<double>(done), static_cast<double>(all), doing);
+      });
+  progress.finish();
+  fmt::print(
+      "{}", options.json ? record.dump(2) + "\n" : without_controls(compare_markdown(record)));
+  return kDone;
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  auto& compare = options->compare;
+  app.add_option("--source", compare.job.source, "the old base model")->required();
+  app.add_option("--target", compare.job.target, "the new base model")->required();
+  app.add_option("--setting", options->settings, "a column: NAME TUNED DATA; may be repeated")
+      ->required()
+      ->type_size(3)
+      ->allow_extra_args(false)
+      ->expected(-1);
+  compare.methods = {"none", "pad", "procrustes"};
+  app.add_option("--methods", compare.methods, "rows, as in none,procrustes,pinv")->delimiter(',');
+  app.add_option("--batches", compare.batches, "B-shot: a row for each, as in 1,5,10")
+      ->delimiter(',');
+  app.add_option("--batch-size", compare.job.align.sampling.batch_size)->capture_default_str();
+  app.add_option("--shots", compare.job.shots, "K-shot calibration: so many of each class");
+  app.add_option("--split", compare.job.split, "of the calibration")->capture_default_str();
+  app.add_option("--validation", compare.validation, "split for alpha")->capture_default_str();
+  app.add_option("--test", compare.test, "split for the table")->capture_default_str();
+  app.add_option("--task", compare.evaluate.task, "as of 'theseus evaluate'");
+  app.add_option("--limit", compare.evaluate.limit, "examples to measure on (default: all)");
+  app.add_option("--to", compare.strengths.last, "largest alpha")->capture_default_str();
+  app.add_option("--step", compare.strengths.step, "between alphas")->capture_default_str();
+  app.add_option("--seed", compare.job.align.sampling.seed)->capture_default_str();
+  app.add_option("--out", options->out, "directory for the table and what it rests on")->required();
+  app.add_option("--device", options->device, "cpu, cuda or cuda:N")->capture_default_str();
+  app.add_option("--threads", options->threads, "processor threads (default: all)");
+  app.add_flag("--json", options->json, "print JSON");
+  app.add_flag("--quiet", options->quiet, "no progress");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command& compare() {
+  static const Command command = {
+      .help = "methods side by side on the same fine-tunes and examples", .add = add};
+  return command;
+}
+
+}  // namespace theseus::cli::commands

@@ -1,0 +1,204 @@
+#include "theseus/evaluate/compare.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/base/file.h"
+#include "theseus/maps/method.h"
+
+namespace theseus::evaluate {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* kNone = "none";
+
+void write_json(const fs::path& path, const ordered_json& json) {
+  AtomicFile file(path);
+  file.append(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+  file.append("\n");
+  file.commit();
+}
+
+EvaluateOptions on(
+    const CompareOptions& options, const Setting& setting, const std::string& split) {
+  auto how = options.evaluate;
+  how.data = setting.data;
+  how.split = split;
+  return how;
+}
+
+// One cell: the target itself, or with the update that `method` carries.
+ordered_json cell(
+    const CompareOptions& options,
+    const Setting& setting,
+    const std::string& method,
+    int64_t batches,
+    const fs::path& directory) {
+  const auto nothing = [](auto&&...) {};
+  auto model = model::Model::open(options.job.target, {.placement = options.job.placement});
+  const auto measured = [&] {
+    return evaluate(model, on(options, setting, options.test), nothing);
+  };
+  if (method == kNone) {
+    return measured();
+  }
+  auto job = options.job;
+  job.tuned = setting.tuned;
+  job.calibration = setting.calibration.empty() ? setting.data : setting.calibration;
+  job.align.method = method;
+  job.align.sampling.batches = batches > 0 ? batches : job.align.sampling.batches;
+  if (!maps::method(method).needs.moments) {
+    job.calibration.clear();
+    job.split.clear();
+  }
+  job.write = "update";
+  job.out = directory;
+  job.words = {
+      {"command", "compare"},
+      {"method", method},
+      {"tuned", setting.tuned},
+      {"calibration", job.calibration.string()},
+      {"batches", batches}};
+  std::error_code ignored;
+  if (!fs::exists(directory, ignored)) {
+    output::transport_job(job, nothing);
+  }
+  const auto update = read_update(directory.string(), model);
+  const auto curve =
+      sweep(model, update, on(options, setting, options.validation), options.strengths, nothing);
+  const auto alpha = curve.at("best").at("alpha").get<double>();
+  for (const auto& [name, delta] : update) {
+    const auto base = model.weights()[name].to(at::kCPU, at::kFloat);
+    model.weights().replace(name, at::add(base, delta, alpha));
+  }
+  auto found = measured();
+  found["alpha"] = alpha;
+  found["validation"] = curve.at("best").at("value");
+  return found;
+}
+
+// Everything that the cells depend on but methods and batches, which are in their names.
+ordered_json identity_of(const CompareOptions& options) {
+  const auto& sampling = options.job.align.sampling;
+  const auto& how = options.evaluate;
+  ordered_json settings = ordered_json::array();
+  for (const auto& setting : options.settings) {
+    settings.push_back({setting.name, setting.tuned, setting.data, setting.calibration});
+  }
+  return {
+      {"version", options.job.version},
+      {"source", options.job.source.string()},
+      {"target", options.job.target.string()},
+      {"settings", settings},
+      {"calibration", {options.job.split, options.job.shots, sampling.batch_size, sampling.seed}},
+      {"measure", {how.task, how.limit, how.seed, options.validation, options.test}},
+      {"strengths",
+       {options.strengths.first, options.strengths.last, options.strengths.step,
+        options.strengths.patience}}};
+}
+
+// Cells of another comparison must not end up in this table.
+void require_same(const CompareOptions& options, const fs::path& file) {
+  const auto identity = identity_of(options);
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    write_json(file, identity);
+    return;
+  }
+  const auto found =
+      ordered_json::parse(read_text_file(file, 1 << 20), nullptr, /*allow_exceptions=*/false);
+  require(
+      found == identity, "--out: ", file.parent_path().string(),
+      " holds a comparison of something else, or with other options; choose another directory");
+}
+
+bool fits(const std::string& method, const CompareOptions& options) {
+  if (method == kNone || !maps::method(method).same_widths) {
+    return true;
+  }
+  const auto source = model::Model::open(options.job.source);
+  const auto target = model::Model::open(options.job.target);
+  const auto& from = source.architecture().towers;
+  const auto& to = target.architecture().towers;
+  return std::equal(
+      from.begin(), from.end(), to.begin(), to.end(),
+      [](const auto& a, const auto& b) { return a.width == b.width; });
+}
+
+}  // namespace
+
+ordered_json compare(
+    const CompareOptions& options, const std::string& directory, const Watch& watch) {
+  require(!options.methods.empty() && !options.settings.empty(), "there is nothing to compare");
+  const auto batches = options.batches.empty() ? std::vector<int64_t>{0} : options.batches;
+  std::error_code error;
+  fs::create_directories(fs::path(directory) / "cells", error);
+  require(!error, "--out: cannot make ", directory, ": ", error.message());
+  require_same(options, fs::path(directory) / "comparison.json");
+  ordered_json record = {{"kind", "compare"}, {"columns", ordered_json::array()}};
+  for (const auto& setting : options.settings) {
+    record["columns"].push_back(setting.name);
+  }
+  std::vector<std::string> notes = {c10::str(
+      "strengths were chosen on the ", options.validation, " split, scores are of the ",
+      options.test, " split")};
+  ordered_json rows = ordered_json::array();
+  const auto all =
+      static_cast<int64_t>(options.methods.size() * batches.size() * options.settings.size());
+  int64_t done = 0;
+  for (const auto& method : options.methods) {
+    if (!fits(method, options)) {
+      notes.push_back("left out, because it needs equal widths: " + method);
+      done += static_cast<int64_t>(batches.size() * options.settings.size());
+      continue;
+    }
+    for (const auto count : batches) {
+      // Without activations the number of batches makes no difference.
+      const bool counts = method != kNone && maps::method(method).needs.moments;
+      if (!counts && count != batches.front()) {
+        done += static_cast<int64_t>(options.settings.size());
+        continue;
+      }
+      ordered_json row = {{"method", method}};
+      if (counts && count > 0) {
+        row["batches"] = count;
+        row["shots"] = c10::str("B = ", count);
+      }
+      for (const auto& setting : options.settings) {
+        watch(done++, all, method + " on " + setting.name);
+        const auto name = c10::str(setting.name, "-", method, "-", counts ? count : 0);
+        const auto place = fs::path(directory) / "cells" / name;
+        const auto file = place.string() + ".json";
+        const auto found = with_context("measuring " + name, [&] {
+          std::error_code ignored;
+          if (!fs::exists(file, ignored)) {
+            write_json(file, cell(options, setting, method, count, place));
+          }
+          return ordered_json::parse(read_text_file(file, 1 << 20));
+        });
+        auto& shown = row["cells"][setting.name];
+        for (const char* key : {"value", "low", "high", "alpha", "validation"}) {
+          if (found.contains(key)) {
+            shown[key] = found.at(key);
+          }
+        }
+        record["metric"] = found.at("metric");
+      }
+      rows.push_back(row);
+    }
+  }
+  watch(all, all, "compared");
+  require(!rows.empty(), "no method is left to compare");
+  record["higher_is_better"] = record.at("metric") != "perplexity";
+  record["rows"] = rows;
+  record["notes"] = notes;
+  write_json(fs::path(directory) / "compare.json", record);
+  return record;
+}
+
+}  // namespace theseus::evaluate

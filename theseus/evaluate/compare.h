@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/evaluate/sweep.h"
+#include "theseus/output/job.h"
+
+namespace theseus::evaluate {
+
+// One column of the table: a fine-tune, what it was tuned for, and what the maps are made from.
+struct Setting {
+  std::string name;
+  std::string tuned;
+  std::string data;         // with a split to measure on
+  std::string calibration;  // empty: `data`
+};
+
+struct CompareOptions {
+  output::JobOptions job;  // source, target, align, norms; its tuned and calibration are not used
+  std::vector<std::string> methods;  // "none" is the target as it is
+  std::vector<int64_t> batches;      // B-shot: one row for each; empty: as job says
+  std::vector<Setting> settings;
+  EvaluateOptions evaluate;  // how; its data and split are not used
+  std::string validation = "val", test = "test";
+  Strengths strengths;
+};
+
+// For every method, number of batches and setting: the update carried with the same calibration, its
+// strength chosen on the validation split, and the score on the test split. Work is done in `directory`, and
+// what is there already is not done again. Throws InputError.
+nlohmann::ordered_json compare(
+    const CompareOptions& options, const std::string& directory, const Watch& watch);
+
+}  // namespace theseus::evaluate
