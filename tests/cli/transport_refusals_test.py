@@ -126,7 +126,7 @@ class Models(PairTest):
             self.refused(*self.words(**{side: "nowhere"}), says=[
                 "nowhere", "No such file", f"opening the {side}"])
         self.refused(*self.words(tuned="nowhere"), says=["reading the tuned model nowhere"])
-        self.refused(*self.words(calibration="nowhere"), says=["reading the calibration nowhere"])
+        self.refused(*self.words(calibration="nowhere"), says=["no such file or folder", "preparing the calibration from nowhere"])
 
     def test_families(self):
         self.refused(*self.words(source=CASES / "vit_bare"), says=[

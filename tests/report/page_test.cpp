@@ -13,24 +13,24 @@ namespace {
 
 using tests::expect_parts;
 
-const Section& section(const Page& page, const std::string& title) {
+const Section& section(const Page& page, std::string_view title) {
   for (const auto& one : page.sections) {
     if (one.title.starts_with(title)) {
       return one;
     }
   }
-  throw std::runtime_error("no section " + title);
+  throw std::runtime_error("no section " + std::string(title));
 }
 
 template <class Kind>
-const Kind& part(const Section& section, const std::string& caption) {
+const Kind& part(const Section& section, std::string_view caption) {
   for (const auto& one : section.parts) {
     const auto* found = std::get_if<Kind>(&one);
     if (found != nullptr && found->caption.starts_with(caption)) {
       return *found;
     }
   }
-  throw std::runtime_error("no part " + caption);
+  throw std::runtime_error("no part " + std::string(caption));
 }
 
 std::string story(const Page& page, size_t i) {
