@@ -37,7 +37,7 @@ std::vector<Disposition> plan_of(
       options);
 }
 
-const Disposition& row_of(const std::vector<Disposition>& plan, const std::string& name) {
+const Disposition& row_of(const std::vector<Disposition>& plan, std::string_view name) {
   const auto found = std::find_if(
       plan.begin(), plan.end(), [&](const auto& row) { return row.target->name == name; });
   EXPECT_NE(found, plan.end()) << name;
