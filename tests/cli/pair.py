@@ -54,7 +54,7 @@ class PairTest(support.CommandTest):
                    "target": self.models / "wide",
                    "calibration": self.models / "images.safetensors",
                    "out": self.here / out, "threads": 1, **changed}
-        if command == "plan":
+        if command in ("plan", "diagnose"):
             options.pop("out")
         if command == "align":
             options.pop("tuned")

@@ -8,11 +8,27 @@
 
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
+#include "theseus/cli/diagnose_text.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/summary.h"
 
 namespace theseus::cli {
 namespace {
+
+std::string text_of(
+    const nlohmann::ordered_json& record,
+    const output::JobOptions& given,
+    bool every,
+    TransportOptions::For command) {
+  switch (command) {
+    case TransportOptions::For::kPlan:
+      return plan_text(record, every);
+    case TransportOptions::For::kDiagnose:
+      return diagnose_text(record);
+    default:
+      return result_text(record, given.out.string());
+  }
+}
 
 int run(const TransportOptions& options, TransportOptions::For command, Job job) {
   const c10::NoGradGuard no_gradients;
@@ -25,10 +41,7 @@ int run(const TransportOptions& options, TransportOptions::For command, Job job)
   if (options.json) {
     fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else if (!options.quiet) {
-    const auto text = command == TransportOptions::For::kPlan
-                          ? plan_text(record, options.every)
-                          : result_text(record, given.out.string());
-    fmt::print("{}", without_controls(text));
+    fmt::print("{}", without_controls(text_of(record, given, options.every, command)));
   }
   return kDone;
 }

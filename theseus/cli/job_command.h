@@ -12,7 +12,7 @@ namespace theseus::cli {
 using Job =
     nlohmann::ordered_json (*)(const output::JobOptions& options, const transport::Watch& watch);
 
-// What plan, align and transport are: the shared options, a job with its progress, and its record as
+// What plan, align, transport and diagnose are: the shared options, a job with its progress, and its record as
 // text or JSON.
 std::function<int()> add_job(CLI::App& app, TransportOptions::For command, Job job);
 

@@ -126,9 +126,11 @@ void TransportOptions::add(CLI::App& app, For command) {
     auto* tuned = app.add_option(
         "--tuned", job_.tuned, "the tuned old model: directory, state dict or PEFT adapter");
     tuned->type_name("PATH");
-    if (command == For::kTransport) {
+    if (command != For::kPlan) {
       tuned->required();
     }
+  }
+  if (command == For::kPlan || command == For::kTransport) {
     app.add_option("--alignment", job_.alignment, "maps that 'theseus align' made of the two bases")
         ->type_name("DIR");
   }
@@ -142,7 +144,7 @@ void TransportOptions::add(CLI::App& app, For command) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--max-length", job_.longest, "tokens of a text (default: what the models take)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  if (command != For::kPlan) {
+  if (command == For::kAlign || command == For::kTransport) {
     app.add_option("--out", job_.out, "directory to write")->required()->type_name("DIR");
     app.add_flag("--fresh", job_.fresh, "start over; replace an earlier output of theseus");
     app.add_option(
@@ -212,7 +214,7 @@ output::JobOptions TransportOptions::job() const {
     }
   } else {
     require(
-        !job.source.empty(), app_->get_name() == "align"
+        !job.source.empty(), app_->get_option_no_throw("--alignment") == nullptr
                                  ? "--source is required"
                                  : "--source is required (or an --alignment that knows it)");
     const auto& method = maps::method(job.align.method);

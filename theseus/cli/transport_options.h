@@ -9,10 +9,10 @@
 
 namespace theseus::cli {
 
-// The options that plan, align and transport share, as they are typed.
+// The options that plan, align, transport and diagnose share, as they are typed.
 class TransportOptions {
  public:
-  enum class For { kPlan, kAlign, kTransport };
+  enum class For { kPlan, kAlign, kTransport, kDiagnose };
   // `app` must outlive this.
   void add(CLI::App& app, For command);
 

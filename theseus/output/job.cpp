@@ -12,6 +12,7 @@
 #include "theseus/output/carried_files.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
+#include "theseus/output/plan_of.h"
 #include "theseus/output/record.h"
 #include "theseus/output/result.h"
 #include "theseus/output/side_files.h"
@@ -153,29 +154,6 @@ Maps find_maps(
     maps.method = &maps.aligner->method();
   }
   return maps;
-}
-
-std::vector<Disposition> plan_of(
-    const JobOptions& options, const Opened& opened, const Maps& maps) {
-  auto plan = transport::make_plan(
-      opened.source, opened.target, maps.route,
-      {.norms = options.norms, .heads = options.heads, .towers = maps.towers});
-  if (opened.update) {
-    if (!options.partial) {
-      transport::require_reached(plan, *opened.update, opened.source.architecture());
-    }
-    transport::leave_unchanged(plan, *opened.update, opened.source.architecture(), maps.route);
-  }
-  return plan;
-}
-
-void require_something(const std::vector<Disposition>& plan) {
-  const bool any =
-      std::any_of(plan.begin(), plan.end(), [](const auto& row) { return row.carried; });
-  require(
-      any,
-      "nothing of this update can be carried: what it changes is left alone by default; "
-      "'theseus plan' gives the reason for every parameter");
 }
 
 // An adapter holds factors; whole tensors that another replaced would have to be those of its model.
@@ -330,7 +308,7 @@ ordered_json describe_job(
 ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) {
   auto opened = open_all(options, watch);
   const auto maps = find_maps(options, opened, {}, watch);
-  const auto plan = plan_of(options, opened, maps);
+  const auto plan = plan_of(options, opened, maps.route, maps.towers);
   const auto write = write_word(options, opened.update ? &*opened.update : nullptr, *maps.method);
   ordered_json record = {{"method", method_word(options, opened)}, {"write", write}};
   if (maps.aligner) {
@@ -358,7 +336,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
   fix_memory(options, work.path());
   auto maps = find_maps(options, opened, work.path(), watch);
-  const auto plan = plan_of(options, opened, maps);
+  const auto plan = plan_of(options, opened, maps.route, maps.towers);
   require_something(plan);
   if (write == "adapter") {
     require_factors(plan, opened, maps.route);

@@ -166,15 +166,54 @@ void Calibration::draw(const Sampling& sampling) {
   sequences_ = sampling.batches * sampling.batch_size;
 }
 
+Calibration Calibration::part(const Place& first, const Place& last) const {
+  auto result = *this;
+  result.order_.clear();
+  result.sequences_ = 0;
+  for (auto* inputs : {&result.source_, &result.target_}) {
+    for (auto& [name, tensor] : *inputs) {
+      const auto size = tensor.size(0);
+      const auto used = std::min(size, sequences_);
+      const auto begin = first(used), count = last(used) - begin;
+      if (const auto order = order_.find(size); order != order_.end()) {
+        const auto from = order->second.begin() + begin;
+        result.order_[size] = {from, from + count};
+      } else {
+        tensor = tensor.narrow(0, begin, count);
+      }
+      result.sequences_ = std::max(result.sequences_, count);
+    }
+  }
+  result.batches_ = (result.sequences_ + batch_size_ - 1) / batch_size_;
+  return result;
+}
+
+std::pair<Calibration, Calibration> Calibration::split() const {
+  const auto middle = [this](int64_t count) {
+    const auto batches = (count + batch_size_ - 1) / batch_size_;
+    require(
+        count > 1, "one sequence cannot be split into those to align on and those held out; ",
+        "give more examples");
+    return batches == 1 ? count - std::max<int64_t>(count / 4, 1)
+                        : (batches - std::max<int64_t>(batches / 4, 1)) * batch_size_;
+  };
+  const auto begin = [](int64_t) { return int64_t{0}; };
+  const auto end = [](int64_t count) { return count; };
+  return {part(begin, middle), part(middle, end)};
+}
+
 model::Batch Calibration::cut(const model::Batch& whole, int64_t batch) const {
   model::Batch result;
   const auto first = batch * batch_size_;
   for (const auto& [name, tensor] : whole) {
-    const auto count = std::min(batch_size_, tensor.size(0) - first);
+    const auto order = order_.find(tensor.size(0));
+    const auto all =
+        order == order_.end() ? tensor.size(0) : static_cast<int64_t>(order->second.size());
+    const auto count = std::min(batch_size_, all - first);
     if (count <= 0) {
       continue;
     }
-    if (const auto order = order_.find(tensor.size(0)); order != order_.end()) {
+    if (order != order_.end()) {
       auto index = at::empty({count}, at::kLong);
       std::copy_n(order->second.begin() + first, count, index.data_ptr<int64_t>());
       result[name] = tensor.index_select(0, index);

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "theseus/model/model.h"
@@ -30,6 +32,11 @@ class Calibration {
       const model::Architecture& target,
       const Sampling& sampling);
 
+  // A first part, and a last one to hold out: of each input the last quarter of its batches, at least
+  // one; of an input with a single batch the last quarter of its sequences. Throws InputError when an
+  // input has one sequence only.
+  std::pair<Calibration, Calibration> split() const;
+
   int64_t batches() const { return batches_; }
   int64_t sequences() const { return sequences_; }  // that take part
   const std::filesystem::path& path() const { return path_; }
@@ -47,6 +54,9 @@ class Calibration {
       const model::Architecture& source,
       const model::Architecture& target);
   void draw(const Sampling& sampling);
+  // Sequences first(n) .. last(n) - 1 of every input with n sequences, in the order of this one.
+  using Place = std::function<int64_t(int64_t count)>;
+  Calibration part(const Place& first, const Place& last) const;
   model::Batch cut(const model::Batch& whole, int64_t batch) const;
 
   std::filesystem::path path_;

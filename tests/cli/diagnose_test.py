@@ -1,0 +1,72 @@
+"""theseus diagnose: the verdict on a wider copy, on the same model and on a target of noise."""
+import json
+import random
+import shutil
+import statistics
+
+import support
+from pair import PairTest, images
+from support import read_safetensors, tensor, write_safetensors
+
+
+class Diagnose(PairTest):
+    def diagnose(self, *more, **changed):
+        done = self.theseus(*self.words("diagnose", **changed), *more)
+        self.assertEqual(list(self.here.iterdir()), self.there)
+        return done.stdout
+
+    def setUp(self):
+        super().setUp()
+        self.there = list(self.here.iterdir())
+
+    def test_text(self):
+        text = self.diagnose()
+        for line in ("visual.*.attn_in", "12 to align on, 4 held out", "verdict      works",
+                     "|A - B| / |A|"):
+            self.assertIn(line, text)
+        self.assertEqual(self.diagnose("--quiet"), "")
+
+    def test_json(self):
+        found = json.loads(self.diagnose("--json"))
+        self.assertEqual((found["kind"], found["verdict"]), ("diagnose", "works"))
+        self.assertEqual({space["space"].split(".")[1] for space in found["spaces"]}, set("0123"))
+        for space in found["spaces"]:
+            self.assertGreater(space["after"], 0.99)
+            self.assertLessEqual(space["rank"], space["of"])
+            self.assertTrue(0 < space["energy"] < 1 + 1e-9)
+
+    def test_same_model(self):
+        found = json.loads(self.diagnose("--json", target=self.models / "base"))
+        self.assertEqual(found["verdict"], "just copy")
+        self.assertEqual(found["distance"]["equal_bytes"], 1)
+        self.assertIn("identity", found["reasons"][0])
+
+    def test_target_of_noise(self):
+        noise = self.here / "noise"
+        shutil.copytree(self.models / "wide", noise)
+        self.there = list(self.here.iterdir())
+        generator = random.Random(3)
+
+        def drawn(one):
+            deviation = statistics.pstdev(one.values())
+            return tensor(one.dtype, one.shape,
+                          [generator.gauss(0, deviation) for _ in one.values()])
+
+        weights = read_safetensors(noise / "model.safetensors")
+        write_safetensors(noise / "model.safetensors", {
+            name: drawn(one) if len(one.shape) > 1 else one for name, one in weights.items()})
+        found = json.loads(self.diagnose("--json", target=noise))
+        self.assertNotEqual(found["verdict"], "works")
+        mean = statistics.mean(space["centred"] for space in found["spaces"])
+        self.assertLess(mean, 0.8)
+
+    def test_refused(self):
+        self.refused(*self.words("diagnose", tuned=None), says=["--tuned is required"])
+        self.refused(*self.words("diagnose", source=None), says=["--source is required"])
+        write_safetensors(self.here / "one.safetensors", {"pixel_values": images(1)})
+        self.refused(*self.words("diagnose", calibration=self.here / "one.safetensors"),
+                     says=["one sequence cannot be split"])
+
+
+if __name__ == "__main__":
+    support.main()

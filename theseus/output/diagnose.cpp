@@ -1,0 +1,213 @@
+#include "theseus/output/diagnose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <stdlib.h>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/output/base_distance.h"
+#include "theseus/output/held_out.h"
+#include "theseus/output/opened.h"
+#include "theseus/output/plan_of.h"
+#include "theseus/output/record.h"
+#include "theseus/output/verdict.h"
+
+namespace theseus::output {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using transport::Disposition;
+
+// For what the aligner keeps while it works; gone at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    auto name = (fs::temp_directory_path() / "theseus-diagnose-XXXXXX").string();
+    require(
+        ::mkdtemp(name.data()) != nullptr, "cannot make a temporary directory in ",
+        fs::temp_directory_path().string(), "; TMPDIR names another one");
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// How much of the update lies where.
+struct Energy {
+  double inside = 0, all = 0;
+
+  void add(
+      const model::Parameter& parameter,
+      const at::Tensor& delta,
+      const std::string& space,
+      const at::Tensor& basis) {
+    for (size_t axis = 0; axis < parameter.axes.size(); ++axis) {
+      if (model::role_of(parameter.axes[axis]) != model::role_of(space) ||
+          parameter.shape[axis] != basis.size(0)) {
+        continue;
+      }
+      const auto rows = delta.to(basis.device(), at::kDouble)
+                            .movedim(static_cast<int64_t>(axis), 0)
+                            .reshape({parameter.shape[axis], -1});
+      all += rows.square().sum().item<double>();
+      inside += at::mm(basis.t(), rows).square().sum().item<double>();
+    }
+  }
+};
+
+// The blocks whose update goes through the maps of a stage.
+std::set<int64_t> source_blocks(const stats::Route& route, int64_t stage) {
+  if (stage == 0 || stage > static_cast<int64_t>(route.pairs.size())) {
+    return {model::kOuter};
+  }
+  const auto& pair = route.pairs[static_cast<size_t>(stage - 1)];
+  std::set<int64_t> blocks;
+  for (const auto& part : route.source[static_cast<size_t>(pair.source)].parts) {
+    blocks.insert(part.first);
+  }
+  return blocks;
+}
+
+// |P delta|^2 / |delta|^2 over everything that is carried through the map of `space`.
+double energy_share(
+    const Opened& opened,
+    const stats::Route& route,
+    const std::vector<Disposition>& plan,
+    int64_t stage,
+    const std::string& space,
+    const at::Tensor& basis) {
+  const auto blocks = source_blocks(route, stage);
+  Energy energy;
+  for (const auto& row : plan) {
+    if (!row.carried || std::find(row.maps.begin(), row.maps.end(), space) == row.maps.end()) {
+      continue;
+    }
+    for (const auto* part : transport::sources_of(row, opened.source.architecture(), route)) {
+      if (!blocks.contains(part->block)) {
+        continue;
+      }
+      if (const auto delta = opened.update->find_delta(*part); delta.defined()) {
+        energy.add(*part, delta, space, basis);
+      }
+    }
+  }
+  return energy.all > 0 ? energy.inside / energy.all : 1;
+}
+
+// One row for every space, as its stage is aligned and then measured on what was held out.
+ordered_json measure(
+    const JobOptions& options,
+    Opened& opened,
+    transport::Aligner& aligner,
+    const stats::Calibration& held_out,
+    const std::vector<Disposition>& plan,
+    const transport::Watch& watch) {
+  const auto& route = aligner.route();
+  const auto needed = transport::spaces_of(plan);
+  HeldOut measured(opened, held_out, route, options.align, needed);
+  transport::Solver solver(
+      opened.source, opened.target, route, maps::method("procrustes"), options.align.maps);
+  auto rows = ordered_json::array();
+  const auto describe = [&](int64_t stage, const std::string& space, const maps::Map& map,
+                            const stats::Moments& moments, const Likeness& like) {
+    const auto problem = solver.problem(space, stage, moments);
+    const auto width = std::min(problem.source_width, problem.target_width);
+    ordered_json row = {
+        {"space", space},
+        {"stage", stage},
+        {"before", like.before},
+        {"after", like.after},
+        {"centred", like.centred},
+        {"residual", like.residual},
+        {"rank", map.rank},
+        {"of", width},
+        {"possible", std::min(width, problem.most)}};
+    if (std::isfinite(map.condition)) {
+      row["condition"] = map.condition;
+    }
+    const auto basis =
+        map.rank < problem.source_width ? determined(problem, map.rank) : at::Tensor();
+    if (map.rank >= problem.source_width) {
+      row["energy"] = 1.0;
+    } else if (basis.defined()) {
+      row["energy"] = energy_share(opened, route, plan, stage, space, basis);
+    }
+    rows.push_back(std::move(row));
+  };
+  const transport::Sink sink{
+      .stage =
+          [&](int64_t stage, const transport::MapSet& maps, const stats::Moments& moments) {
+            for (const auto& [space, found] : moments) {
+              if (!model::is_in_block(space)) {
+                solver.outer()[space] = found;
+              }
+            }
+            for (const auto& [space, like] : measured.measure(stage, maps)) {
+              describe(stage, space, maps.at(space), moments, like);
+            }
+          },
+      .group = [](int64_t) {}};
+  const TemporaryDirectory work;
+  constexpr double kNever = 1e18;
+  aligner.run(needed, work.path(), sink, watch, kNever);
+  return rows;
+}
+
+ordered_json describe_distance(const BaseDistance& distance) {
+  ordered_json result = {
+      {"compared", distance.compared}, {"of", distance.of}, {"same_shapes", distance.same_shapes}};
+  if (distance.compared > 0) {
+    result["relative"] = distance.relative;
+    result["equal_bytes"] = distance.equal_bytes;
+  }
+  return result;
+}
+
+}  // namespace
+
+ordered_json diagnose_job(const JobOptions& options, const transport::Watch& watch) {
+  require(
+      options.alignment.empty() && !options.calibration.empty(),
+      "a diagnosis makes maps from one part of a calibration and measures them on the other: it "
+      "needs a calibration, and no alignment");
+  require(
+      !options.tuned.empty(), "a diagnosis needs the tuned model: which update is to be carried");
+  auto opened = open_all(options, watch);
+  const auto split = opened.calibration->split();
+  transport::Aligner aligner(opened.source, opened.target, &split.first, options.align, watch);
+  const auto plan = plan_of(options, opened, aligner.route(), aligner.towers());
+  require_something(plan);
+  ordered_json record = {{"kind", "diagnose"}};
+  const auto spaces = measure(options, opened, aligner, split.second, plan, watch);
+  require(!spaces.empty(), "the held-out inputs reach no space that the update needs");
+  const auto distance = distance_of_bases(opened, plan);
+  const auto verdict = judge(spaces, distance);
+  record["verdict"] = verdict.word;
+  record["reasons"] = verdict.reasons;
+  record["spaces"] = spaces;
+  record["distance"] = describe_distance(distance);
+  record["aligned"] = split.first.sequences();
+  record["held_out"] = split.second.sequences();
+  record["method"] = options.align.method;
+  auto notes = opened.update->notes();
+  for (const auto& more :
+       {notes_on_update(plan, opened), aligner.notes(transport::spaces_of(plan))}) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
+  record["notes"] = notes;
+  return record;
+}
+
+}  // namespace theseus::output

@@ -1,0 +1,111 @@
+#include "theseus/output/verdict.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace theseus::output {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Chosen on the settings in docs/diagnose.md. The cosines are the centred ones.
+constexpr double kClose = 0.05;    // |A - B| / |A| below which the update fits as it is
+constexpr double kWorks = 0.9;     // mean cosine from which every setting gained
+constexpr double kHopeless = 0.6;  // and below which none did
+constexpr double kEnough = 0.5;    // of the update in directions that the statistics determine
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+struct Summary {
+  double before = 0, after = 0, centred = 0;  // means over spaces
+  std::pair<double, std::string> least = {2, ""};
+  std::vector<const ordered_json*> short_of_rows, narrow;
+};
+
+Summary sum_up(const ordered_json& spaces) {
+  Summary sum;
+  const auto count = static_cast<double>(spaces.size());
+  for (const auto& space : spaces) {
+    sum.before += space.at("before").get<double>() / count;
+    sum.after += space.at("after").get<double>() / count;
+    const auto centred = space.at("centred").get<double>();
+    sum.centred += centred / count;
+    sum.least = std::min(sum.least, {centred, space.at("space")});
+    const auto rank = space.at("rank").get<int64_t>();
+    if (!space.contains("energy") || space.at("energy").get<double>() >= kEnough) {
+      continue;
+    }
+    if (rank < space.at("possible").get<int64_t>()) {
+      sum.short_of_rows.push_back(&space);
+    } else if (rank >= space.at("of").get<int64_t>()) {
+      sum.narrow.push_back(&space);
+    }  // else no inputs could show more of it, in any pair of models
+  }
+  return sum;
+}
+
+std::string worst_energy(const std::vector<const ordered_json*>& spaces) {
+  const auto worst = *std::min_element(spaces.begin(), spaces.end(), [](auto* a, auto* b) {
+    return a->at("energy").template get<double>() < b->at("energy").template get<double>();
+  });
+  return worst->at("space").get<std::string>() + " with " +
+         number(100 * worst->at("energy").get<double>()) + " % of the update at rank " +
+         std::to_string(worst->at("rank").get<int64_t>()) + " of " +
+         std::to_string(worst->at("of").get<int64_t>());
+}
+
+std::string about_cosine(const Summary& sum) {
+  return "held-out activations about their means have a cosine of " + number(sum.centred) +
+         " after mapping, on average over spaces";
+}
+
+}  // namespace
+
+Verdict judge(const ordered_json& spaces, const BaseDistance& distance) {
+  const auto sum = sum_up(spaces);
+  Verdict verdict;
+  auto& reasons = verdict.reasons;
+  if (distance.same_shapes && distance.compared > 0 && distance.relative < kClose) {
+    verdict.word = "just copy";
+    reasons.push_back(
+        "the bases differ by " + number(distance.relative) + " of the source's norm (below " +
+        number(kClose) +
+        "), and everything has the same shape: add the update as it is (method "
+        "identity)");
+  } else if (sum.centred < kHopeless) {
+    verdict.word = "will not work";
+    reasons.push_back(
+        about_cosine(sum) + ", below " + number(kHopeless) +
+        ": the two models do not see these inputs alike");
+  } else if (sum.centred < kWorks) {
+    verdict.word = "may work";
+    reasons.push_back(
+        about_cosine(sum) + ", between " + number(kHopeless) + " and " + number(kWorks) +
+        ": some such pairs gain, others do not");
+  } else {
+    verdict.word = "works";
+    reasons.push_back(about_cosine(sum) + ", at least " + number(kWorks));
+  }
+  reasons.push_back(
+      "with their means the cosine is " + number(sum.after) + ", and " + number(sum.before) +
+      " without a map; the least about the means is " + number(sum.least.first) + " in " +
+      sum.least.second);
+  const auto doubt = [&](const std::vector<const ordered_json*>& found, const char* words) {
+    if (!found.empty()) {
+      reasons.push_back(words + worst_energy(found));
+      verdict.word = verdict.word == "works" ? "may work" : verdict.word;
+    }
+  };
+  doubt(
+      sum.short_of_rows,
+      "too few rows: the statistics do not determine where most of the update lies, worst in ");
+  doubt(sum.narrow, "the target is narrower, and most of the update does not fit, worst in ");
+  return verdict;
+}
+
+}  // namespace theseus::output

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/output/base_distance.h"
+
+namespace theseus::output {
+
+struct Verdict {
+  std::string word;                  // works, may work, will not work, just copy
+  std::vector<std::string> reasons;  // the decisive one first
+};
+
+// From the rows that diagnose_job gives, of which there is at least one. docs/diagnose.md says on how
+// few settings the thresholds rest.
+Verdict judge(const nlohmann::ordered_json& spaces, const BaseDistance& distance);
+
+}  // namespace theseus::output
