@@ -1,12 +1,13 @@
 """theseus evaluate and sweep on pictures of digits, and calibration from them."""
 import json
+import os
 import shutil
 import subprocess
 import sys
 
 import support
 from pair import DEMO, PairTest
-from support import change_json, read_safetensors, tensor, write_safetensors
+from support import ROOT, change_json, read_safetensors, tensor, write_safetensors
 
 SIZE = 28
 
@@ -81,6 +82,17 @@ class Digits(PairTest):
         self.assertEqual(curve[1], self.evaluate(carried, "--split", "val")["value"])
         self.assertEqual(record["best"]["value"], max(curve.values()))
         self.assertGreater(curve[1], curve[0] + 0.5)
+        maps = self.carry(out="maps", command="align")
+        short = ["--data", self.models / "digits", "--split", "val", "--from", "1", "--to", "1",
+                 "--json", "--quiet"]
+        same = json.loads(self.theseus("sweep", "--target", self.models / "wide", "--alignment", maps,
+                                       "--tuned", self.models / "tuned", *short).stdout)
+        self.assertEqual(same["curve"][0]["value"], curve[1])
+        none = json.loads(self.theseus("sweep", self.models / "wide", "--update", update, *short,
+                                       "--scale", "mlp=0", "--scale", "attn=0").stdout)
+        self.assertEqual(none["curve"][0]["value"], curve[0])
+        self.refused("sweep", self.models / "wide", "--update", update, *short, "--scale", "x=1",
+                     says="no tensor of the update has 'x'")
         self.refused("sweep", self.models / "base", "--update", update, "--data",
                      self.models / "digits", says=["in the update and", "in the model"])
 
@@ -105,6 +117,35 @@ class Digits(PairTest):
         self.theseus("report", self.here / "c" / "compare.json", "-o", self.here / "r.html")
         self.assertIn("procrustes", (self.here / "r.html").read_text())
 
+    def test_paper(self):
+        """Every script of examples/paper that measures images, on the demo's pair instead."""
+        tuned, data = self.here / "tuned", self.here / "data"
+        for place, model in ((tuned, "tuned"), (data, "digits")):
+            place.mkdir()
+            (place / "digits").symlink_to(self.models / model)
+        scripts = sorted((ROOT / "examples" / "paper").glob("*.sh"))
+        self.assertEqual(len(scripts), 8)
+        for script in scripts:
+            target = {"same_width": "base"}.get(script.stem, "wide")
+            if script.stem in ("settings", "text_probe", "summaries"):
+                continue
+            out = self.here / script.stem
+            environment = dict(os.environ, THESEUS=support.BINARY, SOURCE=str(self.models / "base"),
+                               TARGET=str(self.models / target), TUNED=str(tuned),
+                               DATA=str(data), OUT=str(out), TASKS="digits", LAYOUT="found",
+                               BATCHES="1", SHOTS="2")
+            done = subprocess.run([script, "--batch-size", "20", "--threads", "1", "--quiet", "--to",
+                                   "1", "--step", "0.5"] if script.stem != "strengths" else
+                                  [script, "--batch-size", "20", "--threads", "1", "--quiet"],
+                                  env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            tables = list(out.glob("*/compare.json"))
+            self.assertTrue(tables)
+            for table in tables:
+                rows = {row["method"]: row["cells"]["digits"]["value"]
+                        for row in json.loads(table.read_text())["rows"]}
+                self.assertIn("procrustes", rows)
+
     def test_calibration(self):
         """From pictures: the same maps as from their tensors, and the same digits are read."""
         out = self.carry("--split", "val", calibration=self.models / "digits")
@@ -112,8 +153,9 @@ class Digits(PairTest):
         self.assertEqual((record["sequences"], record["source"], record["split"]),
                          (60, "folders", "val"))
         self.assertGreater(self.evaluate(out)["value"], 0.9)
-        shots = self.carry("--split", "val", "--shots", "2", out="k",
-                           calibration=self.models / "digits")
+        # Without a word it is not the test split.
+        shots = self.carry("--shots", "2", out="k", calibration=self.models / "digits")
+        self.assertEqual(self.record(shots)["calibration"]["split"], "val")
         self.assertEqual(self.record(shots)["calibration"]["sequences"], 20)
 
     def test_refused(self):

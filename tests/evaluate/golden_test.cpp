@@ -51,6 +51,24 @@ TEST(Golden, PerplexityIsThatOfTransformers) {
   }
 }
 
+// Rows of 20 ids: 63 + 4 first ids of the four texts (and an end each, if the tokenizer has one).
+TEST(Golden, PackedRowsAreFull) {
+  EvaluateOptions options{.data = kDirectory + "texts.jsonl"};
+  options.feed.pack = 20;
+  const auto record = measured("llama", options);
+  EXPECT_EQ(record.at("count"), 3);
+  EXPECT_GT(record.at("value"), 1);
+  options.feed.batch_size = 1;
+  EXPECT_NEAR(
+      std::log(measured("llama", options).at("value").get<double>()),
+      std::log(record.at("value").get<double>()), 1e-5);
+  options.feed.pack = 100;
+  tests::expect_parts(tests::error_of([&] { measured("llama", options); }), "less than one row");
+  options.data = kDirectory + "images.csv";
+  options.settings.templates = {"{c}"};
+  tests::expect_parts(tests::error_of([&] { measured("clip", options); }), "--pack is for");
+}
+
 TEST(Golden, RefusesWhatCannotBeMeasured) {
   EvaluateOptions options{.data = kDirectory + "images.csv"};
   options.task = "classify";

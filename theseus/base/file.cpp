@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -209,10 +210,15 @@ void AtomicFile::commit() {
 }
 
 void remove_unfinished_files() noexcept {
-  for (auto& slot : unfinished_files) {
-    if (slot.ready) {
-      ::unlink(slot.path.data());
+  constexpr int kMilliseconds = 5;
+  // Twice: another thread may be between making a file and noting it.
+  for (int pass = 0; pass < 2; ++pass) {
+    for (auto& slot : unfinished_files) {
+      if (slot.ready) {
+        ::unlink(slot.path.data());
+      }
     }
+    ::poll(nullptr, 0, kMilliseconds);
   }
 }
 

@@ -40,6 +40,8 @@ void EvaluateOptions::add(CLI::App& app) {
   app.add_option("--answer", how.answer, "what the model should write");
   app.add_option("--max-length", how.longest, "tokens of a text (default: what the model takes)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--pack", how.feed.pack, "perplexity: texts end to end in rows of so many tokens")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
   app.add_option("--new-tokens", how.settings.new_tokens, "of a summary, at most")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));

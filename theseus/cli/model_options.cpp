@@ -4,8 +4,8 @@
 
 namespace theseus::cli {
 
-void ModelOptions::add_path(CLI::App& app) {
-  app.add_option("path", path, "model directory, weights file or index file")
+void ModelOptions::add_path(CLI::App& app, const std::string& also) {
+  app.add_option("path" + also, path, "model directory, weights file or index file")
       ->required()
       ->type_name("MODEL");
   app.add_option("--family", family, "read it as this family, when its files allow more than one");

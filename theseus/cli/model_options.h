@@ -18,7 +18,8 @@ struct ModelOptions {
   std::string device = "cpu";
   std::string dtype = "float32";
 
-  void add_path(CLI::App& app);     // MODEL --family --config
+  // MODEL --family --config; `also`: other names of MODEL, as in ",--target".
+  void add_path(CLI::App& app, const std::string& also = "");
   void add_running(CLI::App& app);  // --adapter --device --dtype
 
   model::OpenOptions open_options() const;

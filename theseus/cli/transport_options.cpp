@@ -115,6 +115,21 @@ int64_t parse_bytes(const std::string& text) {
   return static_cast<int64_t>(number * found->second);
 }
 
+void TransportOptions::add_calibration(CLI::App& app) {
+  app.add_option(
+         "--calibration", job_.calibration,
+         "unlabelled examples: images or text as 'theseus evaluate --data' reads them, or a "
+         "safetensors file with inputs for both models")
+      ->type_name("DATA");
+  app.add_option(
+      "--split", job_.split,
+      "of the calibration data: train, val or test (default: train where there is one)");
+  app.add_option("--shots", job_.shots, "draw so many examples of each class")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--max-length", job_.longest, "tokens of a text (default: what the models take)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+}
+
 void TransportOptions::add(CLI::App& app, For command) {
   app_ = &app;
   auto& align = job_.align;
@@ -134,16 +149,7 @@ void TransportOptions::add(CLI::App& app, For command) {
     app.add_option("--alignment", job_.alignment, "maps that 'theseus align' made of the two bases")
         ->type_name("DIR");
   }
-  app.add_option(
-         "--calibration", job_.calibration,
-         "unlabelled examples: images or text as 'theseus evaluate --data' reads them, or a "
-         "safetensors file with inputs for both models")
-      ->type_name("DATA");
-  app.add_option("--split", job_.split, "of the calibration data: train, val or test");
-  app.add_option("--shots", job_.shots, "draw so many examples of each class")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--max-length", job_.longest, "tokens of a text (default: what the models take)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  add_calibration(app);
   if (command == For::kAlign || command == For::kTransport) {
     app.add_option("--out", job_.out, "directory to write")->required()->type_name("DIR");
     app.add_flag("--fresh", job_.fresh, "start over; replace an earlier output of theseus");

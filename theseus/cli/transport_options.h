@@ -24,6 +24,8 @@ class TransportOptions {
   bool every = false;  // plan: a line for every parameter
 
  private:
+  void add_calibration(CLI::App& app);
+
   CLI::App* app_ = nullptr;
   output::JobOptions job_;
   std::string norms_ = "diagonal", rank_ = "complete", depth_, memory_, device_ = "cpu";

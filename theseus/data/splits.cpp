@@ -4,6 +4,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
+#include "theseus/data/examples.h"
 #include "theseus/data/listing.h"
 
 namespace theseus::data {
@@ -44,10 +45,13 @@ std::string split_meant(std::string_view word) {
 
 std::string choose_split(
     const std::vector<std::string>& there, const std::string& asked, const fs::path& where) {
+  const auto has = [&](const char* word) { return std::ranges::find(there, word) != there.end(); };
+  if (asked == kNotTest) {
+    return has("train") ? "train" : has("val") ? "val" : there.empty() ? "" : there.front();
+  }
   require(
       asked.empty() || asked == "train" || asked == "val" || asked == "test", "unknown split '",
       printable(asked), "'; a split is train, val or test");
-  const auto has = [&](const char* word) { return std::ranges::find(there, word) != there.end(); };
   if (asked.empty()) {
     if (there.size() <= 1) {
       return there.empty() ? "" : there.front();

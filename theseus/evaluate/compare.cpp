@@ -69,16 +69,23 @@ ordered_json cell(
     output::transport_job(job, nothing);
   }
   const auto update = read_update(directory.string(), model);
-  const auto curve =
-      sweep(model, update, on(options, setting, options.validation), options.strengths, nothing);
-  const auto alpha = curve.at("best").at("alpha").get<double>();
+  auto alpha = options.strengths.first;
+  ordered_json best;
+  if (options.strengths.last > options.strengths.first) {
+    best = sweep(
+        model, update, on(options, setting, options.validation), options.strengths,
+        nothing)["best"];
+    alpha = best.at("alpha");
+  }
   for (const auto& [name, delta] : update) {
     const auto base = model.weights()[name].to(at::kCPU, at::kFloat);
     model.weights().replace(name, at::add(base, delta, alpha));
   }
   auto found = measured();
   found["alpha"] = alpha;
-  found["validation"] = curve.at("best").at("value");
+  if (!best.is_null()) {
+    found["validation"] = best.at("value");
+  }
   return found;
 }
 
@@ -96,6 +103,7 @@ ordered_json identity_of(const CompareOptions& options) {
       {"target", options.job.target.string()},
       {"settings", settings},
       {"calibration", {options.job.split, options.job.shots, sampling.batch_size, sampling.seed}},
+      {"align", {options.job.align.match, options.job.align.depth == transport::Depth::kMatch}},
       {"measure", {how.task, how.limit, how.seed, options.validation, options.test}},
       {"strengths",
        {options.strengths.first, options.strengths.last, options.strengths.step,
@@ -144,9 +152,14 @@ ordered_json compare(
   for (const auto& setting : options.settings) {
     record["columns"].push_back(setting.name);
   }
-  std::vector<std::string> notes = {c10::str(
-      "strengths were chosen on the ", options.validation, " split, scores are of the ",
-      options.test, " split")};
+  const bool chosen = options.strengths.last > options.strengths.first;
+  std::vector<std::string> notes = {
+      chosen ? c10::str(
+                   "strengths were chosen on the ", options.validation,
+                   " split, scores are of the ", options.test, " split")
+             : c10::str(
+                   "strength ", options.strengths.first, ", scores are of the ", options.test,
+                   " split")};
   ordered_json rows = ordered_json::array();
   const auto all =
       static_cast<int64_t>(options.methods.size() * batches.size() * options.settings.size());

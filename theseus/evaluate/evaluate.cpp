@@ -44,6 +44,9 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
                                     : "text by " + reader.tokenizer().words();
   const auto word = options.task.empty() ? task_for(model, examples) : options.task;
   const auto task = make_task(word);
+  require(
+      options.feed.pack == 0 || word == "perplexity", "--pack is for perplexity, and the task is ",
+      word);
   std::vector<std::string> skipped;
   const auto run = [&](const data::Examples& from, const std::vector<int64_t>& order,
                        const char* doing, const auto& take) {

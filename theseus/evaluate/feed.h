@@ -13,7 +13,8 @@ namespace theseus::evaluate {
 
 struct FeedOptions {
   int64_t batch_size = 32;
-  int threads = 2;  // that decode images
+  int threads = 2;   // that decode images
+  int64_t pack = 0;  // texts end to end in rows of so many ids; 0: one text a row
 };
 
 // Calls `take` with the examples of `order` as the model's inputs, batch by batch. Returns a message

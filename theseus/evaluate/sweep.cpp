@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <memory>
+#include <stdlib.h>
 
 #include <ATen/ATen.h>
 
@@ -103,6 +105,52 @@ Update read_update(const std::string& path, const model::Model& model) {
     require(!update.empty(), "it holds no tensors");
     return update;
   });
+}
+
+Update carry_update(const output::JobOptions& options, const model::Model& model) {
+  namespace fs = std::filesystem;
+  auto name = (fs::temp_directory_path() / "theseus-sweep-XXXXXX").string();
+  require(
+      ::mkdtemp(name.data()) != nullptr, "cannot make a temporary directory in ",
+      fs::temp_directory_path().string(), "; TMPDIR names another place");
+  const std::shared_ptr<void> removed(nullptr, [&](auto) {
+    std::error_code ignored;
+    fs::remove_all(name, ignored);
+  });
+  auto job = options;
+  job.write = "update";
+  job.out = fs::path(name) / "update";
+  output::transport_job(job, [](auto&&...) {});
+  auto update = read_update(job.out.string(), model);
+  for (auto& [tensor, delta] : update) {
+    delta = delta.clone();  // the file goes
+  }
+  return update;
+}
+
+void scale(Update& update, const std::vector<std::string>& scales) {
+  for (const auto& text : scales) {
+    const auto place = text.rfind('=');
+    double factor = 0;
+    size_t used = 0;
+    try {
+      factor = std::stod(text.substr(place + 1), &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    require(
+        place != std::string::npos && place > 0 && used > 0 && used == text.size() - place - 1 &&
+            std::isfinite(factor),
+        "--scale: '", text, "' is not WORDS=FACTOR, as in mlp=0.5");
+    bool any = false;
+    for (auto& [name, delta] : update) {
+      if (name.find(text.substr(0, place)) != std::string::npos) {
+        delta = delta * factor;
+        any = true;
+      }
+    }
+    require(any, "--scale: no tensor of the update has '", text.substr(0, place), "' in its name");
+  }
 }
 
 ordered_json sweep(

@@ -2,11 +2,13 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <nlohmann/json.hpp>
 
 #include "theseus/evaluate/evaluate.h"
+#include "theseus/output/job.h"
 
 namespace theseus::evaluate {
 
@@ -25,6 +27,13 @@ using Update = std::map<std::string, at::Tensor>;
 // An update as 'transport --write update' writes it: the file, or the directory that holds it. Throws
 // InputError unless every tensor is one of the model's, with its shape.
 Update read_update(const std::string& path, const model::Model& model);
+
+// Carries it through options.alignment, and keeps no file of it.
+Update carry_update(const output::JobOptions& options, const model::Model& model);
+
+// "WORDS=FACTOR": deltas of tensors with WORDS in their names times FACTOR, one after the other. Throws
+// InputError for what is no such thing, or when no tensor has the words.
+void scale(Update& update, const std::vector<std::string>& scales);
 
 // Measures model + alpha * update for each alpha, on examples that are read and preprocessed once. The
 // best alpha is the smallest of the best value. The curve, the best, and the model without the update.

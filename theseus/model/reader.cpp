@@ -105,4 +105,25 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
   return batch;
 }
 
+Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) const {
+  require(
+      takes(inputs_, "input_ids") && !takes(inputs_, "decoder_input_ids") &&
+          !takes(inputs_, "token_type_ids"),
+      "texts are packed for causal models only, and this is a ", family_, " model");
+  require(length <= longest_, "rows of ", length, " ids: the model takes at most ", longest_);
+  const auto& tokenizer = this->tokenizer();
+  std::vector<int64_t> all;
+  for (const auto& text : texts) {
+    const auto ids = tokenizer.encode(text.first, nullptr, 0).ids;
+    all.insert(all.end(), ids.begin(), ids.end());
+    if (tokenizer.end() >= 0 && (ids.empty() || ids.back() != tokenizer.end())) {
+      all.push_back(tokenizer.end());
+    }
+  }
+  const auto rows = static_cast<int64_t>(all.size()) / length;
+  require(rows > 0, all.size(), " ids are less than one row of ", length);
+  const auto ids = at::tensor(all, at::kLong).narrow(0, 0, rows * length).view({rows, length});
+  return {{"input_ids", ids}, {"attention_mask", at::ones_like(ids)}};
+}
+
 }  // namespace theseus::model

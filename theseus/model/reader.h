@@ -26,6 +26,10 @@ class Reader {
   // Ids with mask and types as the model takes them, padded to the longest of these texts. With an answer
   // in their wording, an encoder-decoder also gets decoder_input_ids; answers_ of them are below.
   Batch texts(const std::vector<data::Worded>& texts);
+  // Texts one after the other, each with its end token, in rows of `length` ids; a last row that is not
+  // full is left out. For causal models, which would waste padding. Throws InputError when not one row
+  // is full.
+  Batch packed(const std::vector<data::Worded>& texts, int64_t length) const;
   // Ids of the answers [n, t] that the decoder should write, -100 where there is padding; undefined
   // without answers. Of the last call of texts().
   const at::Tensor& answers() const { return answers_; }

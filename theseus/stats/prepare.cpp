@@ -136,7 +136,8 @@ ordered_json prepare_calibration(
     const fs::path& path,
     const std::function<void(int64_t done, int64_t all)>& watch) {
   return with_context("preparing the calibration from " + choice.data, [&] {
-    auto examples = data::open_examples(choice.data, choice.split);
+    const auto examples =
+        data::open_examples(choice.data, choice.split.empty() ? data::kNotTest : choice.split);
     require(examples.size() > 0, "it holds no examples");
     const auto drawn = draw(examples, choice);
     model::Reader from(source, choice.longest), to(target, choice.longest);

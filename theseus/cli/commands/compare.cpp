@@ -2,6 +2,7 @@
 
 #include "theseus/evaluate/compare.h"
 
+#include <cmath>
 #include <memory>
 
 #include <ATen/Parallel.h>
@@ -21,7 +22,8 @@ namespace {
 struct Options {
   theseus::evaluate::CompareOptions compare;
   std::vector<std::string> settings;
-  std::string out, device = "cpu";
+  std::string out, depth, device = "cpu";
+  double alpha = NAN;
   int64_t threads = 0;
   bool json = false;
   bool quiet = false;
@@ -36,6 +38,14 @@ int run(const Options& options) {
   }
   for (const auto& method : compare.methods) {
     require(method == "none" || maps::method(method).summary.size() > 0, method);
+  }
+  require(
+      options.depth.empty() || options.depth == "match" || options.depth == "interpolate",
+      "--depth: '", options.depth, "' is none of: interpolate match");
+  compare.job.align.depth =
+      options.depth == "interpolate" ? transport::Depth::kInterpolate : transport::Depth::kMatch;
+  if (!std::isnan(options.alpha)) {
+    compare.strengths = {.first = options.alpha, .last = options.alpha};
   }
   if (options.threads > 0) {
     at::set_num_threads(static_cast<int>(options.threads));
@@ -71,6 +81,9 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--batch-size", compare.job.align.sampling.batch_size)->capture_default_str();
   app.add_option("--shots", compare.job.shots, "K-shot calibration: so many of each class");
   app.add_option("--split", compare.job.split, "of the calibration")->capture_default_str();
+  app.add_option("--match", compare.job.align.match, "which tokens pair");
+  app.add_option("--depth", options->depth, "match (default) or interpolate");
+  app.add_option("--alpha", options->alpha, "this strength, instead of choosing one");
   app.add_option("--validation", compare.validation, "split for alpha")->capture_default_str();
   app.add_option("--test", compare.test, "split for the table")->capture_default_str();
   app.add_option("--task", compare.evaluate.task, "as of 'theseus evaluate'");

@@ -47,7 +47,7 @@ int run(const Options& options) {
 
 std::function<int()> add(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  options->model.add_path(app);
+  options->model.add_path(app, ",--model");
   options->model.add_running(app);
   options->evaluate.add(app);
   app.add_flag("--json", options->json, "print JSON");

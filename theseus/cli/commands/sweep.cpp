@@ -1,4 +1,4 @@
-// theseus sweep TARGET --update DIR --data DATA
+// theseus sweep TARGET --update DIR --data DATA, or with --alignment PAIR --tuned MODEL
 
 #include "theseus/evaluate/sweep.h"
 
@@ -7,6 +7,7 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
@@ -14,6 +15,7 @@
 #include "theseus/cli/model_options.h"
 #include "theseus/cli/output_path.h"
 #include "theseus/cli/progress.h"
+#include "theseus/cli/sweep_text.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -22,29 +24,23 @@ struct Options {
   ModelOptions model;
   EvaluateOptions evaluate;
   theseus::evaluate::Strengths strengths;
-  std::string update, out;
+  std::string update, alignment, tuned, out;
+  std::vector<std::string> scales;
   bool json = false;
   bool quiet = false;
 };
 
-std::string curve_text(const nlohmann::ordered_json& record) {
-  const double by = record.at("metric") == "perplexity" ? 1 : 100;
-  const auto line = [&](const std::string& name, const nlohmann::ordered_json& row) {
-    return fmt::format(
-        "{:<12} {:8.2f}  ({:.2f} to {:.2f})\n", name, by * row.at("value").get<double>(),
-        by * row.at("low").get<double>(), by * row.at("high").get<double>());
-  };
-  auto text = fmt::format(
-      "{:<12} {:>8}  (95 % interval)\n", "alpha", record.at("metric").get<std::string>());
-  text += line("base", record.at("base"));
-  for (const auto& row : record.at("curve")) {
-    text += line(fmt::format("{:.3g}", row.at("alpha").get<double>()), row);
+theseus::evaluate::Update find_update(const Options& options, const model::Model& model) {
+  if (!options.update.empty()) {
+    return theseus::evaluate::read_update(options.update, model);
   }
-  text += fmt::format("best: --alpha {:.3g}\n", record.at("best").at("alpha").get<double>());
-  for (const auto& note : record.at("notes")) {
-    text += "note: " + note.get<std::string>() + "\n";
-  }
-  return text;
+  require(
+      !options.alignment.empty() && !options.tuned.empty(),
+      "give --update, or --alignment and --tuned");
+  output::JobOptions job{
+      .tuned = options.tuned, .target = options.model.path, .alignment = options.alignment};
+  job.version = THESEUS_VERSION;
+  return theseus::evaluate::carry_update(job, model);
 }
 
 int run(const Options& options) {
@@ -54,7 +50,8 @@ int run(const Options& options) {
     check_writable(options.out);
   }
   auto model = options.model.open();
-  const auto update = theseus::evaluate::read_update(options.update, model);
+  auto update = find_update(options, model);
+  theseus::evaluate::scale(update, options.scales);
   JobProgress progress(options.quiet);
   const auto record = theseus::evaluate::sweep(
       model, update, how, options.strengths,
@@ -74,11 +71,15 @@ int run(const Options& options) {
 
 std::function<int()> add(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  options->model.add_path(app);
+  options->model.add_path(app, ",--target");
   options->model.add_running(app);
   app.add_option(
-         "--update", options->update, "what 'transport --write update' wrote for this model")
-      ->required();
+      "--update", options->update, "what 'transport --write update' wrote for this model; or");
+  app.add_option("--alignment", options->alignment, "maps onto this model, and");
+  app.add_option("--tuned", options->tuned, "the tuned old model whose change they carry");
+  app.add_option(
+      "--scale", options->scales,
+      "WORDS=FACTOR: also scale what has WORDS in its name; repeatable");
   options->evaluate.add(app);
   app.add_option("--from", options->strengths.first, "smallest strength")->capture_default_str();
   app.add_option("--to", options->strengths.last, "largest strength")->capture_default_str();

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# ViT-B/16 to ViT-L/14: other width and depth, by the paper's stretched source and by matched blocks.
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
+for depth in interpolate match; do
+  compare "depth-$depth" --methods none,procrustes --depth "$depth" --batches "${BATCHES:-10}" "$@"
+done
