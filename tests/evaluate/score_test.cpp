@@ -1,5 +1,7 @@
 #include "theseus/evaluate/score.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "theseus/base/error.h"

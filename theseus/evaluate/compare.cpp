@@ -138,6 +138,33 @@ bool fits(const std::string& method, const CompareOptions& options) {
       [](const auto& a, const auto& b) { return a.width == b.width; });
 }
 
+// What an earlier run measured, or now.
+ordered_json known_cell(
+    const CompareOptions& options,
+    const Setting& setting,
+    const std::string& method,
+    int64_t batches,
+    const fs::path& place) {
+  return with_context("measuring " + place.filename().string(), [&] {
+    const auto file = place.string() + ".json";
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) {
+      write_json(file, cell(options, setting, method, batches, place));
+    }
+    return ordered_json::parse(read_text_file(file, 1 << 20));
+  });
+}
+
+ordered_json shown(const ordered_json& found) {
+  ordered_json cell;
+  for (const char* key : {"value", "low", "high", "alpha", "validation"}) {
+    if (found.contains(key)) {
+      cell[key] = found.at(key);
+    }
+  }
+  return cell;
+}
+
 }  // namespace
 
 ordered_json compare(
@@ -185,21 +212,9 @@ ordered_json compare(
       for (const auto& setting : options.settings) {
         watch(done++, all, method + " on " + setting.name);
         const auto name = c10::str(setting.name, "-", method, "-", counts ? count : 0);
-        const auto place = fs::path(directory) / "cells" / name;
-        const auto file = place.string() + ".json";
-        const auto found = with_context("measuring " + name, [&] {
-          std::error_code ignored;
-          if (!fs::exists(file, ignored)) {
-            write_json(file, cell(options, setting, method, count, place));
-          }
-          return ordered_json::parse(read_text_file(file, 1 << 20));
-        });
-        auto& shown = row["cells"][setting.name];
-        for (const char* key : {"value", "low", "high", "alpha", "validation"}) {
-          if (found.contains(key)) {
-            shown[key] = found.at(key);
-          }
-        }
+        const auto found =
+            known_cell(options, setting, method, count, fs::path(directory) / "cells" / name);
+        row["cells"][setting.name] = shown(found);
         record["metric"] = found.at("metric");
       }
       rows.push_back(row);
