@@ -93,6 +93,18 @@ Draw draw_per_class(const Examples& examples, int64_t shots, uint64_t seed) {
   return draw;
 }
 
+std::vector<int64_t> every(const Examples& examples) {
+  std::vector<int64_t> order(static_cast<size_t>(examples.size()));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+Draw draw_all(const Examples& examples) {
+  Draw all{.kind = "all", .available = examples.size(), .order = every(examples)};
+  all.hash = hash_of(examples, all.order);
+  return all;
+}
+
 std::string hash_of(const Examples& examples, const std::vector<int64_t>& order) {
   std::string text;
   for (const auto index : order) {

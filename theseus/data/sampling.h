@@ -12,7 +12,7 @@ namespace theseus::data {
 
 // Which examples were drawn, and how: enough to draw them again. The same on every machine.
 struct Draw {
-  std::string kind;  // "batches" or "per class"
+  std::string kind;  // "batches", "per class" or "all"
   uint64_t seed = 0;
   int64_t batches = 0;
   int64_t batch_size = 0;
@@ -31,6 +31,10 @@ Draw draw_batches(const Examples& examples, int64_t batches, int64_t batch_size,
 // without names those with an example. Throws InputError that names the classes with too few, and for
 // unlabelled examples.
 Draw draw_per_class(const Examples& examples, int64_t shots, uint64_t seed);
+
+// All of them in the order in which they are stored.
+Draw draw_all(const Examples& examples);
+std::vector<int64_t> every(const Examples& examples);  // their places alone
 
 // "xxh3:" and 32 hexadecimal digits of the position, the label and the name (without its folders, which
 // differ between machines) of what was drawn, in order. Contents are not read.

@@ -60,6 +60,13 @@ Worded fill(const Wording& wording, const Fields& fields, const std::string* cla
       fill(wording.answer, fields, class_name)};
 }
 
+Worded worded(const Examples& examples, const Wording& wording, int64_t i) {
+  const auto label = examples.labels.empty() ? -1 : examples.labels[static_cast<size_t>(i)];
+  const bool named = label >= 0 && label < static_cast<int64_t>(examples.classes.size());
+  return fill(
+      wording, examples.text(i), named ? &examples.classes[static_cast<size_t>(label)] : nullptr);
+}
+
 std::string fill_template(std::string_view words, std::string_view class_name) {
   constexpr std::string_view kPlace = "{c}";
   std::string result;

@@ -19,6 +19,9 @@ Worded fill(const Wording& wording, const Fields& fields, const std::string* cla
 std::string fill(
     std::string_view pattern, const Fields& fields, const std::string* class_name = nullptr);
 
+// Example `i` of `examples`, which are texts, in the given wording.
+Worded worded(const Examples& examples, const Wording& wording, int64_t i);
+
 // A zero-shot template with the class in it: every "{c}" is replaced. Throws InputError when there is none.
 std::string fill_template(std::string_view words, std::string_view class_name);
 

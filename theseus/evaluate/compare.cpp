@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <ATen/ATen.h>
-
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/maps/method.h"
@@ -77,10 +75,8 @@ ordered_json cell(
         nothing)["best"];
     alpha = best.at("alpha");
   }
-  for (const auto& [name, delta] : update) {
-    const auto base = model.weights()[name].to(at::kCPU, at::kFloat);
-    model.weights().replace(name, at::add(base, delta, alpha));
-  }
+  Strengthened strengthened(model, update);
+  strengthened.set(alpha);
   auto found = measured();
   found["alpha"] = alpha;
   if (!best.is_null()) {

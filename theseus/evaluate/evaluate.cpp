@@ -22,7 +22,7 @@ data::Examples open_data(
     const EvaluateOptions& options) {
   auto examples = data::open_examples(data, split);
   require(examples.size() > 0, data, " holds no examples");
-  examples.wording = wording_for(model, examples);
+  examples.wording = model::wording_for(model, examples);
   auto& wording = examples.wording;
   wording.first = options.wording.empty() ? wording.first : options.wording;
   wording.second = options.second.empty() ? wording.second : options.second;
@@ -32,9 +32,33 @@ data::Examples open_data(
 
 std::vector<int64_t> choose(const data::Examples& examples, const EvaluateOptions& options) {
   if (options.limit == 0 || options.limit >= examples.size()) {
-    return every(examples);
+    return data::every(examples);
   }
   return data::draw_batches(examples, 1, options.limit, options.seed).order;
+}
+
+std::string task_word(
+    const model::Model& model, const data::Examples& examples, const EvaluateOptions& options) {
+  const auto word = options.task.empty() ? task_for(model, examples) : options.task;
+  require(
+      options.feed.pack == 0 || word == "perplexity", "--pack is for perplexity, and the task is ",
+      word);
+  return word;
+}
+
+std::vector<std::string> notes_on_inputs(
+    const model::Reader& reader, const std::vector<std::string>& skipped) {
+  std::vector<std::string> notes;
+  if (!skipped.empty()) {
+    notes.push_back(c10::str(
+        skipped.size(),
+        " images could not be decoded and were left out: ", joined(skipped, kShown)));
+  }
+  if (reader.truncated() > 0) {
+    notes.push_back(
+        c10::str(reader.truncated(), " texts were longer than the model takes and were cut"));
+  }
+  return notes;
 }
 
 ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const Watch& watch) {
@@ -42,11 +66,8 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
   model::Reader reader(model, options.longest);
   const auto input = examples.image ? "images as in " + reader.images().origin
                                     : "text by " + reader.tokenizer().words();
-  const auto word = options.task.empty() ? task_for(model, examples) : options.task;
+  const auto word = task_word(model, examples, options);
   const auto task = make_task(word);
-  require(
-      options.feed.pack == 0 || word == "perplexity", "--pack is for perplexity, and the task is ",
-      word);
   std::vector<std::string> skipped;
   const auto run = [&](const data::Examples& from, const std::vector<int64_t>& order,
                        const char* doing, const auto& take) {
@@ -66,7 +87,8 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
     require(
         seen.names != examples.names,
         "the training examples are those to be measured on; give --training DATA");
-    run(seen, every(seen), "learning", [&](const Step& step) { task->learn(model, step, seen); });
+    run(seen, data::every(seen), "learning",
+        [&](const Step& step) { task->learn(model, step, seen); });
     task->fit();
     training = {{"data", from}, {"split", seen.split}, {"examples", seen.size()}};
   }
@@ -81,17 +103,7 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
     record["training"] = training;
   }
   record["input"] = input;
-  std::vector<std::string> notes;
-  if (!skipped.empty()) {
-    notes.push_back(c10::str(
-        skipped.size(),
-        " images could not be decoded and were left out: ", joined(skipped, kShown)));
-  }
-  if (reader.truncated() > 0) {
-    notes.push_back(
-        c10::str(reader.truncated(), " texts were longer than the model takes and were cut"));
-  }
-  record["notes"] = notes;
+  record["notes"] = notes_on_inputs(reader, skipped);
   return record;
 }
 

@@ -41,4 +41,11 @@ data::Examples open_data(
     const EvaluateOptions& options);
 std::vector<int64_t> choose(const data::Examples& examples, const EvaluateOptions& options);
 
+// The task asked for, or task_for(). Throws InputError when other options do not go with it.
+std::string task_word(
+    const model::Model& model, const data::Examples& examples, const EvaluateOptions& options);
+// Images that were left out, texts that were cut.
+std::vector<std::string> notes_on_inputs(
+    const model::Reader& reader, const std::vector<std::string>& skipped);
+
 }  // namespace theseus::evaluate

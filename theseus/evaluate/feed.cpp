@@ -25,13 +25,6 @@ std::vector<std::string> feed_images(
   return loader.skipped();
 }
 
-data::Worded worded(const data::Examples& examples, const data::Wording& wording, int64_t i) {
-  const auto label = examples.labels.empty() ? -1 : examples.labels[static_cast<size_t>(i)];
-  const bool named = label >= 0 && label < static_cast<int64_t>(examples.classes.size());
-  return data::fill(
-      wording, examples.text(i), named ? &examples.classes[static_cast<size_t>(label)] : nullptr);
-}
-
 // A step's examples are rows here: no label belongs to them.
 void feed_packed(
     const data::Examples& examples,
@@ -41,7 +34,7 @@ void feed_packed(
     const std::function<void(Step&&)>& take) {
   std::vector<data::Worded> texts;
   for (const auto i : order) {
-    texts.push_back(worded(examples, examples.wording, i));
+    texts.push_back(data::worded(examples, examples.wording, i));
   }
   const auto whole = reader.packed(texts, options.pack);
   const auto rows = whole.at("input_ids").size(0);
@@ -58,18 +51,6 @@ void feed_packed(
 }
 
 }  // namespace
-
-std::vector<int64_t> every(const data::Examples& examples) {
-  std::vector<int64_t> order(static_cast<size_t>(examples.size()));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
-
-data::Wording wording_for(const model::Model& model, const data::Examples& examples) {
-  return model.architecture().generation.possible && !examples.prompted.first.empty()
-             ? examples.prompted
-             : examples.wording;
-}
 
 std::vector<std::string> feed(
     const data::Examples& examples,
@@ -89,7 +70,7 @@ std::vector<std::string> feed(
     Step step;
     std::vector<data::Worded> texts;
     for (size_t i = first; i < last; ++i) {
-      texts.push_back(worded(examples, examples.wording, order[i]));
+      texts.push_back(data::worded(examples, examples.wording, order[i]));
       step.examples.push_back(order[i]);
       if (!texts.back().answer.empty()) {
         step.wanted.push_back(texts.back().answer);

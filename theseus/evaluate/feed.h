@@ -27,10 +27,4 @@ std::vector<std::string> feed(
     const FeedOptions& options,
     const std::function<void(Step&&)>& take);
 
-// All of them in the order in which they are stored.
-std::vector<int64_t> every(const data::Examples& examples);
-
-// What texts of `examples` are worded as for this model: with an answer for those that write one.
-data::Wording wording_for(const model::Model& model, const data::Examples& examples);
-
 }  // namespace theseus::evaluate

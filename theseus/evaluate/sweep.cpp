@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
-#include <stdlib.h>
+#include <optional>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/temporary_directory.h"
 #include "theseus/base/units.h"
 #include "theseus/checkpoint/checkpoint.h"
+#include "theseus/output/write_update.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -18,34 +19,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int64_t kMostBytes = int64_t{8} << 30;  // of inputs that are kept for every alpha
-
-// The model with an update of any strength.
-class Strengthened {
- public:
-  Strengthened(model::Model& model, const Update& update) : model_(model), update_(update) {
-    for (const auto& [name, delta] : update) {
-      base_[name] = model.weights()[name].to(at::kCPU, at::kFloat).clone();
-    }
-  }
-  ~Strengthened() {
-    for (const auto& [name, delta] : update_) {
-      model_.weights().restore(name);
-    }
-  }
-  Strengthened(const Strengthened&) = delete;
-  Strengthened& operator=(const Strengthened&) = delete;
-
-  void set(double alpha) {
-    for (const auto& [name, delta] : update_) {
-      model_.weights().replace(name, at::add(base_.at(name), delta, alpha));
-    }
-  }
-
- private:
-  model::Model& model_;
-  const Update& update_;
-  Update base_;
-};
 
 bool changes_text(const model::Model& model, const Update& update) {
   const auto& parameters = model.architecture().parameters;
@@ -84,9 +57,28 @@ bool better(const Score& score, const Score& than) {
 
 }  // namespace
 
+Strengthened::Strengthened(model::Model& model, const Update& update)
+    : model_(model), update_(update) {
+  for (const auto& [name, delta] : update) {
+    base_[name] = model.weights()[name].to(at::kCPU, at::kFloat).clone();
+  }
+}
+
+Strengthened::~Strengthened() {
+  for (const auto& [name, delta] : update_) {
+    model_.weights().restore(name);
+  }
+}
+
+void Strengthened::set(double alpha) {
+  for (const auto& [name, delta] : update_) {
+    model_.weights().replace(name, at::add(base_.at(name), delta, alpha));
+  }
+}
+
 Update read_update(const std::string& path, const model::Model& model) {
   return with_context("reading the update " + path, [&] {
-    const auto file = checkpoint::Checkpoint::open(path, {"update.safetensors"});
+    const auto file = checkpoint::Checkpoint::open(path, {output::kUpdateFile});
     Update update;
     for (const auto& info : file.tensors()) {
       const auto& parameters = model.architecture().parameters;
@@ -108,18 +100,10 @@ Update read_update(const std::string& path, const model::Model& model) {
 }
 
 Update carry_update(const output::JobOptions& options, const model::Model& model) {
-  namespace fs = std::filesystem;
-  auto name = (fs::temp_directory_path() / "theseus-sweep-XXXXXX").string();
-  require(
-      ::mkdtemp(name.data()) != nullptr, "cannot make a temporary directory in ",
-      fs::temp_directory_path().string(), "; TMPDIR names another place");
-  const std::shared_ptr<void> removed(nullptr, [&](auto) {
-    std::error_code ignored;
-    fs::remove_all(name, ignored);
-  });
+  const TemporaryDirectory directory("theseus-sweep");
   auto job = options;
   job.write = "update";
-  job.out = fs::path(name) / "update";
+  job.out = directory.path() / "update";
   output::transport_job(job, [](auto&&...) {});
   auto update = read_update(job.out.string(), model);
   for (auto& [tensor, delta] : update) {
@@ -163,7 +147,7 @@ ordered_json sweep(
       strengths.step > 0 && strengths.last >= strengths.first, "strengths from ", strengths.first,
       " to ", strengths.last, " in steps of ", strengths.step, " are none");
   const auto examples = open_data(options.data, options.split, model, options);
-  const auto word = options.task.empty() ? task_for(model, examples) : options.task;
+  const auto word = task_word(model, examples, options);
   model::Reader reader(model, options.longest);
   std::vector<std::string> skipped;
   const auto steps = read_steps(examples, choose(examples, options), reader, options.feed, skipped);
@@ -195,7 +179,7 @@ ordered_json sweep(
     const auto alpha = strengths.first + static_cast<double>(i) * strengths.step;
     watch(i, count, "measuring");
     strengthened.set(alpha);
-    const auto score = measure();
+    const auto score = alpha == 0 ? base : measure();
     auto row = ordered_json{{"alpha", alpha}};
     row.update(describe(score));
     curve.push_back(row);
@@ -213,10 +197,7 @@ ordered_json sweep(
                          {"base", describe(base)}, {"curve", curve},
                          {"best", describe(*best)}};
   record["best"]["alpha"] = best_alpha;
-  std::vector<std::string> notes;
-  if (!skipped.empty()) {
-    notes.push_back(c10::str(skipped.size(), " images could not be decoded and were left out"));
-  }
+  auto notes = notes_on_inputs(reader, skipped);
   if (best_alpha == strengths.first + static_cast<double>(count - 1) * strengths.step) {
     notes.emplace_back("the best strength is the last one: a larger one may be better");
   }

@@ -24,6 +24,22 @@ struct Strengths {
 // Deltas by the target's own tensor names, unscaled.
 using Update = std::map<std::string, at::Tensor>;
 
+// A model with an update of any strength, until this goes. Both must outlive it.
+class Strengthened {
+ public:
+  Strengthened(model::Model& model, const Update& update);
+  ~Strengthened();
+  Strengthened(const Strengthened&) = delete;
+  Strengthened& operator=(const Strengthened&) = delete;
+
+  void set(double alpha);
+
+ private:
+  model::Model& model_;
+  const Update& update_;
+  Update base_;
+};
+
 // An update as 'transport --write update' writes it: the file, or the directory that holds it. Throws
 // InputError unless every tensor is one of the model's, with its shape.
 Update read_update(const std::string& path, const model::Model& model);

@@ -126,4 +126,10 @@ Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) con
   return {{"input_ids", ids}, {"attention_mask", at::ones_like(ids)}};
 }
 
+data::Wording wording_for(const Model& model, const data::Examples& examples) {
+  return model.architecture().generation.possible && !examples.prompted.first.empty()
+             ? examples.prompted
+             : examples.wording;
+}
+
 }  // namespace theseus::model

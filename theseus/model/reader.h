@@ -48,4 +48,7 @@ class Reader {
   int64_t truncated_ = 0;
 };
 
+// What texts of `examples` are worded as for this model: with an answer for those that write one.
+data::Wording wording_for(const Model& model, const data::Examples& examples);
+
 }  // namespace theseus::model

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <stdlib.h>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/temporary_directory.h"
 #include "theseus/output/base_distance.h"
 #include "theseus/output/held_out.h"
 #include "theseus/output/opened.h"
@@ -18,31 +18,8 @@
 namespace theseus::output {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 using transport::Disposition;
-
-// For what the aligner keeps while it works; gone at the end.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    auto name = (fs::temp_directory_path() / "theseus-diagnose-XXXXXX").string();
-    require(
-        ::mkdtemp(name.data()) != nullptr, "cannot make a temporary directory in ",
-        fs::temp_directory_path().string(), "; TMPDIR names another one");
-    path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // How much of the update lies where.
 struct Energy {
@@ -149,17 +126,13 @@ ordered_json measure(
   const transport::Sink sink{
       .stage =
           [&](int64_t stage, const transport::MapSet& maps, const stats::Moments& moments) {
-            for (const auto& [space, found] : moments) {
-              if (!model::is_in_block(space)) {
-                solver.outer()[space] = found;
-              }
-            }
+            solver.remember_outer(moments);
             for (const auto& [space, like] : measured.measure(stage, maps)) {
               describe(stage, space, maps.at(space), moments, like);
             }
           },
       .group = [](int64_t) {}};
-  const TemporaryDirectory work;
+  const TemporaryDirectory work("theseus-diagnose");
   constexpr double kNever = 1e18;
   aligner.run(needed, work.path(), sink, watch, kNever);
   return rows;

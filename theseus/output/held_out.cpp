@@ -75,11 +75,8 @@ std::map<std::string, Likeness> HeldOut::measure(int64_t stage, const transport:
     });
   }
   walk_.drop(stage, stage + 1);
-  for (const auto& [space, found] : moments[stage]) {
-    if (!model::is_in_block(space)) {
-      raw_.outer()[space] = centred_.outer()[space] = found;
-    }
-  }
+  raw_.remember_outer(moments[stage]);
+  centred_.remember_outer(moments[stage]);
   std::map<std::string, Likeness> result;
   for (const auto& [space, map] : maps) {
     const auto problem = raw_.problem(space, stage, moments[stage]);

@@ -241,6 +241,22 @@ void write_texts(
   write_model_card(directory, card, library);
 }
 
+// Of a calibration that was made from data; null: it was not.
+std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
+  std::vector<std::string> notes;
+  if (drawn.contains("left_out_names")) {
+    notes.push_back(c10::str(
+        drawn.at("left_out").get<int64_t>(), " images could not be decoded and were left out: ",
+        drawn.at("left_out_names").get<std::string>()));
+  }
+  if (drawn.contains("truncated") && drawn.at("truncated") > 0) {
+    notes.push_back(c10::str(
+        drawn.at("truncated").get<int64_t>(),
+        " texts were longer than a model takes and were cut"));
+  }
+  return notes;
+}
+
 // What a reader should know before the work begins.
 std::vector<std::string> notes_before(
     const JobOptions& options,
@@ -269,6 +285,8 @@ std::vector<std::string> notes_before(
     const auto doubts = maps.aligner->notes(transport::spaces_of(plan));
     notes.insert(notes.end(), doubts.begin(), doubts.end());
   }
+  const auto drawn = notes_on_drawn(opened.drawn);
+  notes.insert(notes.end(), drawn.begin(), drawn.end());
   if (write == "update" && options.words.contains("alpha")) {
     notes.emplace_back("--alpha makes no difference to --write update, which is not scaled");
   }

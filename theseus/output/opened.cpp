@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <stdlib.h>
-#include <unistd.h>
 #include <vector>
 
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/temporary_directory.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/stats/prepare.h"
 #include "theseus/transport/compatible.h"
@@ -50,17 +49,6 @@ ordered_json about_calibration(const Opened& opened, const JobOptions& options) 
       {"fingerprint", checkpoint::fingerprint(checkpoint::Checkpoint::open(calibration.path()))}};
 }
 
-// A name in the directory for temporary files that nothing has.
-fs::path temporary_file() {
-  auto name = (fs::temp_directory_path() / "theseus-calibration-XXXXXX").string();
-  const auto descriptor = ::mkstemp(name.data());
-  require(
-      descriptor >= 0, "cannot make a temporary file in ", fs::temp_directory_path().string(),
-      "; TMPDIR names another directory");
-  ::close(descriptor);
-  return name;
-}
-
 // From data: preprocessed once for both models, into a file that is gone from the directory as soon as it is
 // open.
 void prepare(const JobOptions& options, Opened& opened, const transport::Watch& watch) {
@@ -73,25 +61,16 @@ void prepare(const JobOptions& options, Opened& opened, const transport::Watch& 
       .shots = options.shots,
       .seed = sampling.seed,
       .longest = options.longest};
-  const auto file = temporary_file();
-  const auto remove = [&] {
-    std::error_code ignored;
-    fs::remove(file, ignored);
-  };
-  try {
-    opened.drawn = stats::prepare_calibration(
-        choice, opened.source, opened.target, file, [&](int64_t done, int64_t all) {
-          watch(static_cast<double>(done), static_cast<double>(all), "reading examples");
-        });
-    opened.drawn["fingerprint"] = checkpoint::fingerprint(checkpoint::Checkpoint::open(file));
-    opened.calibration = stats::Calibration::open(
-        file, opened.source.architecture(), opened.target.architecture(),
-        {.batch_size = sampling.batch_size});
-  } catch (...) {
-    remove();
-    throw;
-  }
-  remove();
+  const TemporaryDirectory directory("theseus-calibration");
+  const auto file = directory.path() / "calibration.safetensors";
+  opened.drawn = stats::prepare_calibration(
+      choice, opened.source, opened.target, file, [&](int64_t done, int64_t all) {
+        watch(static_cast<double>(done), static_cast<double>(all), "reading examples");
+      });
+  opened.drawn["fingerprint"] = checkpoint::fingerprint(checkpoint::Checkpoint::open(file));
+  opened.calibration = stats::Calibration::open(
+      file, opened.source.architecture(), opened.target.architecture(),
+      {.batch_size = sampling.batch_size});
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <numeric>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -31,11 +30,7 @@ data::Draw draw(const data::Examples& examples, const Choice& choice) {
   if (choice.batches > 0) {
     return data::draw_batches(examples, choice.batches, choice.batch_size, choice.seed);
   }
-  data::Draw all{.kind = "all", .available = examples.size()};
-  all.order.resize(static_cast<size_t>(examples.size()));
-  std::iota(all.order.begin(), all.order.end(), 0);
-  all.hash = data::hash_of(examples, all.order);
-  return all;
+  return data::draw_all(examples);
 }
 
 // Images of one model on their way to the file: they do not fit into memory.
@@ -106,11 +101,10 @@ std::vector<std::string> write_images(
   return loader.skipped();
 }
 
-Tensors text_inputs(
-    model::Reader& reader, const std::vector<data::Worded>& texts, const std::string& prefix) {
+Tensors text_inputs(model::Reader& reader, const std::vector<data::Worded>& texts) {
   Tensors result;
   for (const auto& [name, tensor] : reader.texts(texts)) {
-    result.emplace_back(prefix + (name == "text" ? "input_ids" : name), tensor);
+    result.emplace_back(name == "text" ? "input_ids" : name, tensor);
   }
   return result;
 }
@@ -153,19 +147,13 @@ ordered_json prepare_calibration(
       }
       return record;
     }
-    const bool writes = source.architecture().generation.possible;
-    const auto& wording =
-        writes && !examples.prompted.first.empty() ? examples.prompted : examples.wording;
+    const auto wording = model::wording_for(source, examples);
     std::vector<data::Worded> texts;
     for (const auto i : drawn.order) {
-      const auto label = examples.labels.empty() ? -1 : examples.labels[static_cast<size_t>(i)];
-      const bool named = label >= 0 && label < static_cast<int64_t>(examples.classes.size());
-      texts.push_back(data::fill(
-          wording, examples.text(i),
-          named ? &examples.classes[static_cast<size_t>(label)] : nullptr));
+      texts.push_back(data::worded(examples, wording, i));
     }
-    auto tensors = text_inputs(from, texts, "");
-    const auto other = text_inputs(to, texts, "");
+    auto tensors = text_inputs(from, texts);
+    const auto other = text_inputs(to, texts);
     if (!same(tensors, other)) {
       for (auto& [name, tensor] : tensors) {
         name = "source/" + name;

@@ -418,12 +418,16 @@ MapSet Solver::solve_by_weights(int64_t stage, const SpaceSet& needed) const {
   return solved;
 }
 
-MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
+void Solver::remember_outer(const stats::Moments& moments) {
   for (const auto& [space, found] : moments) {
     if (!model::is_in_block(space)) {
       outer_[space] = found;
     }
   }
+}
+
+MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
+  remember_outer(moments);
   if (method_.needs.weight_cross) {
     return solve_by_weights(stage, needed);
   }

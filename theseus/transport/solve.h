@@ -37,8 +37,10 @@ class Solver {
   maps::Problem problem(
       const std::string& space, int64_t stage, const stats::Moments& moments) const;
 
-  // Moments of spaces that belong to no block, which later stages may need; for resuming.
+  // Moments of spaces that belong to no block, which later stages may need; for resuming. solve() adds
+  // those of its stage; who asks for problems alone does that himself.
   stats::Moments& outer() { return outer_; }
+  void remember_outer(const stats::Moments& moments);
 
  private:
   struct Writer {

@@ -37,7 +37,9 @@ int run(const Options& options) {
         {options.settings[i], options.settings[i + 1], options.settings[i + 2], ""});
   }
   for (const auto& method : compare.methods) {
-    require(method == "none" || maps::method(method).summary.size() > 0, method);
+    if (method != "none") {
+      maps::method(method);  // throws for what is none
+    }
   }
   require(
       options.depth.empty() || options.depth == "match" || options.depth == "interpolate",

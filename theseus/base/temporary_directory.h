@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace theseus {
+
+// A directory of our own where the system keeps temporary files; it is gone with this object.
+class TemporaryDirectory {
+ public:
+  // `stem` begins its name. Throws InputError when it cannot be made.
+  explicit TemporaryDirectory(const std::string& stem);
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace theseus
