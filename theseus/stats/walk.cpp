@@ -27,6 +27,7 @@ int64_t tokens_of(const Sequences& side) {
 struct Walk::Side {
   model::Model& model;
   model::Pass pass;
+  const std::map<std::string, at::Tensor>& spans;
   std::map<std::string, at::Tensor> before = {};  // streams as they entered the current block
   int64_t block = -1;                             // the one that has run; -1: none yet
   Rows rows = {};                                 // of that block
@@ -82,7 +83,7 @@ void Walk::run_source_block(const SourceBlock& block, Side& side) {
 
 Sequences Walk::sequences(
     const Side& side, const std::string& tower, const at::Tensor& rows) const {
-  Sequences result{.rows = rows};
+  Sequences result{.rows = rows, .spans = find_spans(side.spans, side.pass.batch, tower)};
   if (const auto kept = side.pass.kept.find(tower); kept != side.pass.kept.end()) {
     result.kept = kept->second;
   }
@@ -162,12 +163,11 @@ void Walk::step(int64_t stage, Side& source, Side& target) {
 void Walk::run(
     int64_t first,
     int64_t last,
-    const model::Batch& source_batch,
-    const model::Batch& target_batch,
+    const PairedBatch& batch,
     WalkState& state,
     std::map<int64_t, Moments>& moments) {
-  Side source{source_, source_.begin(source_batch, &source_capture_)};
-  Side target{target_, target_.begin(target_batch, &target_capture_)};
+  Side source{source_, source_.begin(batch.source, &source_capture_), batch.source_spans};
+  Side target{target_, target_.begin(batch.target, &target_capture_), batch.target_spans};
   // Nothing is learned from what a head writes, and over a vocabulary it would be large.
   source.pass.last_token_only = target.pass.last_token_only = true;
   source.pass.streams = std::move(state.source);

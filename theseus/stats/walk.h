@@ -43,8 +43,7 @@ class Walk {
   void run(
       int64_t first,
       int64_t last,
-      const model::Batch& source_batch,
-      const model::Batch& target_batch,
+      const PairedBatch& batch,
       WalkState& state,
       std::map<int64_t, Moments>& moments);
   // Frees the weights that stages first .. last - 1 brought in.

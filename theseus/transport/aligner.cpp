@@ -67,7 +67,7 @@ void Aligner::prepare() {
   if (calibration_ == nullptr) {
     return;
   }
-  matchers_ = matchers_of(target_.architecture(), options_.match);
+  matchers_ = matchers_of(target_.architecture(), options_.match, calibration_->has_spans());
   same_words_ = require_one_vocabulary(source_, target_, *calibration_, matchers_);
   source_tokens_ = tokens_by_tower(source_, "source", calibration_->source(0));
   target_tokens_ = tokens_by_tower(target_, "target", calibration_->target(0));
@@ -182,8 +182,7 @@ void Aligner::run(
       tell(batch, "walking");
       auto state = memory.take(first, batch);
       with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
-        walk.run(
-            first, last, calibration_->source(batch), calibration_->target(batch), state, moments);
+        walk.run(first, last, calibration_->pair(batch), state, moments);
       });
       memory.put(last, batch, std::move(state));
       memory.save({first, batch + 1}, moments, solver.outer());
