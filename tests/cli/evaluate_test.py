@@ -1,59 +1,13 @@
 """theseus evaluate and sweep on pictures of digits, and calibration from them."""
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import support
-from pair import DEMO, PairTest
-from support import ROOT, change_json, change_weights, read_safetensors, tensor, write_safetensors
-
-SIZE = 28
+from digits import SIZE, DigitsTest
+from support import change_json, change_weights
 
 
-class Digits(PairTest):
-    """Noisy digits of the demo as PPM files in class folders; the models' configs say how they are read."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        subprocess.run([sys.executable, "-B", DEMO / "digits.py", cls.models], check=True,
-                       stdout=subprocess.DEVNULL)
-        for name in ("base", "tuned", "wide"):
-            change_json(cls.models / name / "config.json", {"pretrained_cfg": {
-                "input_size": [3, SIZE, SIZE], "mean": [0, 0, 0], "std": [1, 1, 1],
-                "interpolation": "bicubic", "crop_pct": 1.0}})
-        labels = json.loads((cls.models / "labels.json").read_text())
-        pixels = read_safetensors(cls.models / "test.safetensors")["pixel_values"].values()
-        area = SIZE * SIZE
-        cls.bytes, cls.labels = [], labels[:120]
-        for i, label in enumerate(cls.labels):
-            planes = pixels[i * 3 * area:(i + 1) * 3 * area]
-            picture = bytes(round(min(max(planes[channel * area + place], 0), 1) * 255)
-                            for place in range(area) for channel in range(3))
-            cls.bytes.append(picture)
-            folder = cls.models / "digits" / ("val" if i % 2 else "test") / f"digit {label}"
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{i}.ppm").write_bytes(b"P6 %d %d 255\n" % (SIZE, SIZE) + picture)
-
-    def expected(self, model, split):
-        """Right answers, from the same 8-bit pixels through theseus forward."""
-        chosen = [i for i in range(len(self.labels)) if i % 2 == (split == "val")]
-        values = [self.bytes[i][place * 3 + channel] / 255 for i in chosen for channel in range(3)
-                  for place in range(SIZE * SIZE)]
-        inputs = self.here / "inputs.safetensors"
-        write_safetensors(inputs, {"pixel_values": tensor("F32", [len(chosen), 3, SIZE, SIZE],
-                                                          values)})
-        logits = self.forward(model, inputs)["logits"].values()
-        return sum(max(range(10), key=lambda c, n=n: logits[n * 10 + c]) == self.labels[i]
-                   for n, i in enumerate(chosen))
-
-    def evaluate(self, model, *more):
-        done = self.theseus("evaluate", model, "--data", self.models / "digits", "--json", "--quiet",
-                            "--threads", "1", *more)
-        return json.loads(done.stdout)
-
+class Evaluate(DigitsTest):
     def test_classify(self):
         for name in ("base", "tuned"):
             for split in ("test", "val"):
@@ -193,35 +147,6 @@ class Digits(PairTest):
         self.refused(*words, "--seed", "5", says="holds a comparison of something else")
         self.theseus("report", self.here / "c" / "compare.json", "-o", self.here / "r.html")
         self.assertIn("procrustes", (self.here / "r.html").read_text())
-
-    def test_paper(self):
-        """Every script of examples/paper that measures images, on the demo's pair instead."""
-        tuned, data = self.here / "tuned", self.here / "data"
-        for place, model in ((tuned, "tuned"), (data, "digits")):
-            place.mkdir()
-            (place / "digits").symlink_to(self.models / model)
-        scripts = sorted((ROOT / "examples" / "paper").glob("*.sh"))
-        self.assertEqual(len(scripts), 8)
-        for script in scripts:
-            target = {"same_width": "base"}.get(script.stem, "wide")
-            if script.stem in ("settings", "text_probe", "summaries"):
-                continue
-            out = self.here / script.stem
-            environment = dict(os.environ, THESEUS=support.BINARY, SOURCE=str(self.models / "base"),
-                               TARGET=str(self.models / target), TUNED=str(tuned),
-                               DATA=str(data), OUT=str(out), TASKS="digits", LAYOUT="found",
-                               BATCHES="1", SHOTS="2")
-            done = subprocess.run([script, "--batch-size", "20", "--threads", "1", "--quiet", "--to",
-                                   "1", "--step", "0.5"] if script.stem != "strengths" else
-                                  [script, "--batch-size", "20", "--threads", "1", "--quiet"],
-                                  env=environment, capture_output=True, text=True, check=False)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            tables = list(out.glob("*/compare.json"))
-            self.assertTrue(tables)
-            for table in tables:
-                rows = {row["method"]: row["cells"]["digits"]["value"]
-                        for row in json.loads(table.read_text())["rows"]}
-                self.assertIn("procrustes", rows)
 
     def test_calibration(self):
         """From pictures: the same maps as from their tensors, and the same digits are read."""

@@ -268,6 +268,13 @@ ordered_json compare(
       prepared.done();
     }
   }
+  for (auto& row : table) {
+    double sum = 0;
+    for (const auto& cell : row.at("cells")) {
+      sum += cell.at("value").get<double>();
+    }
+    row["mean"] = sum / static_cast<double>(row.at("cells").size());
+  }
   watch(all, all, "compared");
   record["higher_is_better"] = record.at("metric") != "perplexity";
   record["rows"] = table;
