@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/temporary_directory.h"
+#include "theseus/base/text.h"
 #include "theseus/base/units.h"
 #include "theseus/checkpoint/checkpoint.h"
 #include "theseus/evaluate/head.h"
@@ -27,6 +28,20 @@ bool changes_text(const model::Model& model, const Update& update) {
     return update.contains(parameter.tensor) &&
            std::any_of(parameter.axes.begin(), parameter.axes.end(), of_text);
   });
+}
+
+// Among examples of one class the best strength is one that takes everything for that class.
+void require_several_classes(const data::Examples& examples, const std::vector<int64_t>& order) {
+  const auto label = [&](int64_t i) { return examples.labels[static_cast<size_t>(i)]; };
+  const auto first = label(order.front());
+  const bool several =
+      std::any_of(order.begin(), order.end(), [&](int64_t i) { return label(i) != first; });
+  const auto name = static_cast<size_t>(first) < examples.classes.size()
+                        ? examples.classes[static_cast<size_t>(first)]
+                        : c10::str(first);
+  require(
+      several, "all ", order.size(), " examples to choose a strength on are of one class, '",
+      printable(name), "'; give examples of several");
 }
 
 }  // namespace
@@ -142,8 +157,11 @@ ordered_json sweep(
   const auto word = task_word(model, examples, options);
   model::Reader reader(model, options.longest);
   std::vector<std::string> skipped;
-  const auto steps = read_steps(
-      examples, choose(examples, options.limit, options.seed), reader, options.feed, skipped);
+  const auto order = choose(examples, options.limit, options.seed);
+  if (!examples.labels.empty() && (word == "classify" || word == "zero-shot")) {
+    require_several_classes(examples, order);
+  }
+  const auto steps = read_steps(examples, order, reader, options.feed, skipped);
   const bool same_text = !changes_text(model, update);
   std::unique_ptr<Task> begun;
   const auto measure = [&] {
