@@ -11,6 +11,7 @@
 #include "theseus/evaluate/features.h"
 #include "theseus/output/job.h"
 
+#include "tests/support/cases.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/job.h"
 #include "tests/support/planted.h"
@@ -61,6 +62,21 @@ TEST(Head, GivesTheSourcesAnswers) {
         tests::frobenius_error(
             head.logits(pair.target.forward(inputs), inputs), source.at("logits")),
         1e-4);
+  }
+}
+
+TEST(Head, OfAnAdapterIsTheAdaptersOwn) {
+  const c10::NoGradGuard no_gradients;
+  for (const std::string name : {"adapted_vit", "adapted_bert"}) {
+    SCOPED_TRACE(name);
+    auto model = tests::open_case(name);
+    const auto before = find_head(model).weight;
+    model.attach(update::read_adapter(tests::case_path(name + "_adapter")));
+    const auto inputs = tests::case_inputs(name + "_adapter");
+    const auto outputs = model.forward(inputs);
+    const auto head = find_head(model);
+    EXPECT_FALSE(at::equal(head.weight, before));  // low-rank in the one, replaced in the other
+    EXPECT_LT(tests::frobenius_error(head.logits(outputs, inputs), outputs.at("logits")), 1e-6);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include "theseus/evaluate/label_free.h"
 
+#include <cmath>
+
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>

@@ -17,10 +17,7 @@ std::unique_ptr<Task> make_task(const std::string& word) {
 std::string task_for(const model::Model& model, const data::Examples& examples) {
   const auto& architecture = model.architecture();
   const bool images = static_cast<bool>(examples.image);
-  const auto takes = [&](const char* input) {
-    const auto& inputs = architecture.inputs;
-    return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
-  };
+  const auto takes = [&](const char* input) { return model::takes(architecture.inputs, input); };
   if (images && takes("pixel_values") && (takes("text") || takes("input_ids"))) {
     return "zero-shot";
   }
