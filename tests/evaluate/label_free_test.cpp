@@ -71,6 +71,8 @@ TEST(LabelFree, FindsTheStrengthThatWasPlanted) {
     EXPECT_EQ(record.at("best").at("alpha"), 1.0);
     EXPECT_EQ(record.at("label_free").at("alpha"), 1.0);
     EXPECT_GT(record.at("best").at("value"), 0.999);
+    EXPECT_GT(record.at("best").at("centred"), 0.999);
+    EXPECT_TRUE(record.at("notes").empty());
     EXPECT_NEAR(record.at("curve").at(0).at("value").get<double>(), 0, 1e-12);
     EXPECT_EQ(record.at("curve").size(), 8U);  // 0 to 1.75: three without a gain
     EXPECT_EQ(record.at("best").at("count"), 40);
@@ -96,6 +98,7 @@ TEST(LabelFree, SeesAnUpdateThatDoesSomethingElse) {
   const auto record =
       sweep_without_labels(target, update, pair.from, pair.options, kStrengths, kQuiet);
   EXPECT_LT(record.at("best").at("value"), 0.2);
+  EXPECT_LT(record.at("best").at("centred"), 0.2);
   EXPECT_LT(record.at("best").at("alpha"), 0.6);
 }
 

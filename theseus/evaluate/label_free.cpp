@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include "theseus/base/error.h"
 #include "theseus/evaluate/features.h"
@@ -42,9 +43,12 @@ at::Tensor features(model::Model& model, const std::vector<Step>& steps) {
   return at::cat(rows);  // [n, d]
 }
 
-// Of rows about their mean.
+at::Tensor centred(const at::Tensor& rows) {
+  return rows - rows.mean(0, /*keepdim=*/true);
+}
+
 double spread(const at::Tensor& rows) {
-  return (rows - rows.mean(0, /*keepdim=*/true)).norm().item<double>();
+  return centred(rows).norm().item<double>();
 }
 
 // What the tuned source differs from its base by, as Strengthened adds it.
@@ -108,7 +112,21 @@ Measured agreement(const at::Tensor& change, const at::Tensor& wanted) {
           .high = 1 - lost + half,
           .count = error.size(0)}};
   result.more["cosine"] = length > 0 ? along / (length * std::sqrt(all)) : 0.0;
+  const auto own = centred(wanted).square().sum().item<double>();
+  const auto missed = (centred(change) - centred(wanted)).square().sum().item<double>();
+  result.more["centred"] = own > 0 ? 1 - missed / own : 0.0;
   return result;
+}
+
+// A shift that all examples share tells none of them from another.
+std::string note_on_shift(const ordered_json& best) {
+  const auto value = best.at("value").get<double>(), own = best.at("centred").get<double>();
+  return own > value / 2 ? ""
+                         : fmt::format(
+                               "the agreement of {:.2f} is mostly a shift that all examples share; "
+                               "what tells them "
+                               "apart agrees to {:.2f}: doubt this strength",
+                               value, own);
 }
 
 // Maps that were fitted to these very examples flatter themselves.
@@ -175,6 +193,9 @@ ordered_json sweep_without_labels(
       {"label_free", {{"alpha", found.best.at("alpha")}}},
       {"space", space},
       {"unit", unit}};
+  if (const auto note = note_on_shift(found.best); !note.empty()) {
+    inputs.notes.push_back(note);
+  }
   if (found.at_the_end) {
     inputs.notes.emplace_back(kAtTheEnd);
   }

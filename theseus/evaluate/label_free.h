@@ -23,9 +23,9 @@ struct SourceChange {
 //   agreement(a) = 1 - sum |change - wanted|^2 / sum |wanted|^2:
 //
 // the share of the wanted change that is there. The unit u makes up for features that are larger in one
-// model: it is the spread of R over the spread of S T. The plain cosine of the two changes hardly depends
-// on the strength, so it cannot choose one; it stands in the curve beside the agreement, as `cosine`.
-// Throws InputError.
+// model: it is the spread of R over the spread of S T. The cosine of the two changes cannot choose: of a
+// small update it is the same at every strength. It stands in the curve beside the agreement, as `cosine`,
+// and so does the agreement of the changes about their means, as `centred`. Throws InputError.
 nlohmann::ordered_json sweep_without_labels(
     model::Model& model,
     const Update& update,
