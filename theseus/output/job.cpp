@@ -327,7 +327,7 @@ std::vector<std::string> notes_before(
   }
   const auto drawn = notes_on_drawn(opened.drawn);
   notes.insert(notes.end(), drawn.begin(), drawn.end());
-  if (write == "update" && options.words.contains("alpha")) {
+  if (write == "update" && options.words.contains("alpha") && !options.align.in_order) {
     notes.emplace_back("--alpha makes no difference to --write update, which is not scaled");
   }
   for (const auto& info : opened.target.checkpoint().tensors()) {
