@@ -69,6 +69,7 @@ class Evaluate(DigitsTest):
         self.assertEqual(swept["best"]["value"], other["value"])
         digits = self.models / "digits"
         self.refused("evaluate", carried, "--data", digits, *head[:2], says="--head needs --alignment")
+        self.refused("evaluate", carried, "--data", digits, *head[2:], says="there is no --head")
         self.refused("evaluate", carried, "--data", digits, *head, "--task", "probe",
                      says="--head is for the task classify")
         fewer = self.here / "fewer"

@@ -247,25 +247,28 @@ ordered_json compare(
   }
   const auto all = static_cast<int64_t>(rows.size() * options.settings.size());
   int64_t done = 0;
+  const auto fill = [&](const Setting& setting, int64_t count) {
+    PreparedOnce prepared(
+        setting.calibration.empty() ? setting.data : setting.calibration, count,
+        place / c10::str("calibration-", setting.name, "-", count, ".safetensors"));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].batches != count) {
+        continue;
+      }
+      watch(done++, all, rows[i].method + " on " + setting.name);
+      const auto name =
+          c10::str(setting.name, "-", rows[i].method, "-", rows[i].counts ? count : 0);
+      const auto found =
+          known_cell(options, setting, rows[i].method, prepared, place / "cells" / name);
+      table[i]["cells"][setting.name] = shown(found);
+      record["metric"] = found.at("metric");
+    }
+    prepared.done();
+  };
   for (const auto& setting : options.settings) {
     record["columns"].push_back(setting.name);
     for (const auto count : counts_of(options)) {
-      PreparedOnce prepared(
-          setting.calibration.empty() ? setting.data : setting.calibration, count,
-          place / c10::str("calibration-", setting.name, "-", count, ".safetensors"));
-      for (size_t i = 0; i < rows.size(); ++i) {
-        if (rows[i].batches != count) {
-          continue;
-        }
-        watch(done++, all, rows[i].method + " on " + setting.name);
-        const auto name =
-            c10::str(setting.name, "-", rows[i].method, "-", rows[i].counts ? count : 0);
-        const auto found =
-            known_cell(options, setting, rows[i].method, prepared, place / "cells" / name);
-        table[i]["cells"][setting.name] = shown(found);
-        record["metric"] = found.at("metric");
-      }
-      prepared.done();
+      fill(setting, count);
     }
   }
   for (auto& row : table) {

@@ -8,6 +8,7 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/evaluate_options.h"
@@ -28,6 +29,9 @@ struct Options {
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;
   auto how = options.evaluate.read();
+  require(
+      options.alignment.empty() || !options.head.empty(),
+      "--alignment is what --head is carried through, and there is no --head");
   auto model = options.model.open();
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
