@@ -33,6 +33,7 @@ class Reader {
   // Ids of the answers [n, t] that the decoder should write, -100 where there is padding; undefined
   // without answers. Of the last call of texts().
   const at::Tensor& answers() const { return answers_; }
+  int64_t longest() const { return longest_; }  // ids of a text
   // Texts that were longer than the model takes, so far.
   int64_t truncated() const { return truncated_; }
 
