@@ -165,7 +165,7 @@ TEST(Finetune, ImagesThatAreNotKeptAreTheSame) {
 TEST(Lora, BeginsAsTheBaseAndMergesAsItRuns) {
   auto model = tests::open_case("mistral");
   const auto inputs = tests::case_inputs("mistral");
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   const auto base = model.forward(inputs).at("logits");
   gradient::Trainable trainable(model);
   const auto choice = choose_trained(

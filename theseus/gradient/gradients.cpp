@@ -54,7 +54,7 @@ class KeepOutputs final : public model::Taps {
 
 Measured add_gradients(
     Trainable& trainable, const Loss& loss, const Labelled& batch, int64_t at_a_time) {
-  const at::AutoGradMode gradients(true);
+  const c10::AutoGradMode gradients(true);
   trainable.refresh();
   return in_parts(trainable.model(), loss, batch, at_a_time, [&](const at::Tensor& share) {
     require(share.requires_grad(), "the loss reaches nothing that is trained");
@@ -64,7 +64,7 @@ Measured add_gradients(
 }
 
 Measured measure(model::Model& model, const Loss& loss, const Labelled& batch, int64_t at_a_time) {
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   return in_parts(model, loss, batch, at_a_time, [](const at::Tensor&) {});
 }
 
@@ -101,7 +101,7 @@ Gradients weight_gradients(
 // A graph begins where the blocks do, so that it holds every layer and no weight.
 std::map<std::string, OutputGradient> output_gradients(
     model::Model& model, const Loss& loss, const Labelled& batch) {
-  const at::AutoGradMode gradients(true);
+  const c10::AutoGradMode gradients(true);
   KeepOutputs taps;
   auto pass = model.begin(batch.batch, &taps);
   model.network().enter(pass);

@@ -92,7 +92,7 @@ at::Tensor class_features(
     const std::vector<std::string>& classes,
     const std::vector<std::string>& templates) {
   constexpr size_t kPromptsAtATime = 64;
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   require(!templates.empty(), "these data bring no prompts; give --template 'a photo of a {c}.'");
   require(!classes.empty(), "zero-shot needs the names of the classes");
   std::vector<data::Worded> prompts;  // by class, then template

@@ -14,7 +14,7 @@
 namespace theseus::train {
 
 void AdamW::step(const Tensors& leaves, double rate) {
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   ++steps_;
   const auto t = static_cast<double>(steps_);
   const auto first_share = 1 - std::pow(options_.beta1, t);
@@ -57,7 +57,7 @@ void AdamW::restore(int64_t steps, const Tensors& moments) {
 }
 
 double clip_gradients(const Tensors& leaves, double most) {
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   at::Tensor square;  // one wait for the device, not one for each leaf
   for (const auto& [name, leaf] : leaves) {
     if (leaf.grad().defined()) {

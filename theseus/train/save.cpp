@@ -22,7 +22,7 @@ constexpr const char* kBest = "best";  // [step, value, loss]
 constexpr int64_t kLongestLosses = int64_t{1} << 30;
 
 void put_back(const checkpoint::Checkpoint& file, const std::string& name, const at::Tensor& leaf) {
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   const auto* found = file.find(name);
   require(
       found != nullptr && found->shape == leaf.sizes().vec(),

@@ -81,7 +81,7 @@ std::map<std::string, update::LowRank> from_adapter(
 
 Start read_start(const std::string& path, double alpha, int64_t rank, model::Model& model) {
   return with_context("reading what to start from", [&] {
-    const at::NoGradGuard no_gradients;
+    const c10::NoGradGuard no_gradients;
     Start start;
     if (rank > 0) {
       start.low_rank = from_adapter(path, alpha, rank, model);

@@ -137,7 +137,7 @@ std::string name_with_head(
 WrittenTuned write_tuned(
     const model::Model& base, const Tensors& values, const Head& head, const fs::path& directory) {
   return with_context("writing the tuned model to " + directory.string(), [&] {
-    const at::NoGradGuard no_gradients;
+    const c10::NoGradGuard no_gradients;
     auto layout = output::layout_of(base);
     const auto owners = with_head(base, head, layout);
     double norm = 0, lost = 0;
