@@ -51,7 +51,7 @@ Portions choose_portions(const FinetuneOptions& options, const model::Model& mod
   portions.training = {
       .examples = portions.examples.get(),
       .places =
-          evaluate::choose(*portions.examples, {.limit = options.limit, .seed = options.seed})};
+          evaluate::choose(*portions.examples, options.limit, options.seed)};
   const auto split = data::split_meant(options.validation);
   if (options.validation == "none") {
     portions.words = "none";
