@@ -9,8 +9,8 @@ import pathlib
 import re
 import sys
 
-STAGES = ["base", "checkpoint", "update", "data", "model", "stats", "maps",
-          "transport", "output", "train", "evaluate", "report", "cluster", "cli"]
+STAGES = ["base", "checkpoint", "update", "data", "model", "gradient", "stats", "maps",
+          "transport", "output", "evaluate", "train", "report", "cluster", "cli"]
 # Directories of tests/ that are no stage.
 OTHER_TESTS = ["fuzz", "golden", "install", "support", "tools"]
 

@@ -40,8 +40,9 @@ void JobProgress::operator()(double done, double all, const std::string& doing) 
   const auto now = std::chrono::steady_clock::now();
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   // Walking and solving alternate, so they share a clock.
-  const std::string phase =
-      doing.starts_with("walking") || doing.starts_with("solving") ? "aligning" : doing;
+  const std::string phase = doing.starts_with("walking") || doing.starts_with("solving")
+                                ? "aligning"
+                                : doing.substr(0, doing.find(':'));
   if (phase != phase_) {
     phase_ = phase;
     phase_start_ = now;

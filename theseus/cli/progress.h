@@ -38,7 +38,7 @@ class JobProgress {
   bool quiet_;
   bool terminal_;
   bool shown_ = false;
-  std::string phase_;  // the first word of what is being done: each has a clock of its own
+  std::string phase_;  // what is being done, up to a ':': each has a clock of its own
   double began_at_ = 0;
   double last_ = 0;
   std::chrono::steady_clock::time_point start_, phase_start_;

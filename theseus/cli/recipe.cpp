@@ -12,10 +12,11 @@ namespace {
 
 constexpr int64_t kLongestRecipe = 1 << 20;
 // Same result, other appearance.
-const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",     "out",
-                                               "help", "every", "save-every"};
+const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",      "out",
+                                               "help", "every", "save-every", "resume"};
 
-const std::set<std::string> kPaths = {"source", "tuned", "target", "calibration", "alignment"};
+const std::set<std::string> kPaths = {"source",    "tuned", "target", "calibration",
+                                      "alignment", "model", "data",   "start-from"};
 
 std::string option_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? "" : option.get_lnames().front();

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/gradient/labelled.h"
 
 namespace theseus::evaluate {
 
@@ -37,12 +38,7 @@ std::string task_for(const model::Model& model, const data::Examples& examples) 
 }
 
 at::Tensor labels_of(const data::Examples& examples, const Step& step) {
-  require(!examples.labels.empty(), "these examples have no labels");
-  auto labels = at::empty({static_cast<int64_t>(step.examples.size())}, at::kLong);
-  for (size_t i = 0; i < step.examples.size(); ++i) {
-    labels.data_ptr<int64_t>()[i] = examples.labels[static_cast<size_t>(step.examples[i])];
-  }
-  return labels;
+  return gradient::labels_of(examples, step.examples);
 }
 
 }  // namespace theseus::evaluate

@@ -30,9 +30,9 @@ at::Tensor silu(const at::Tensor& x) {
   return at::silu(x);
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // libtorch's fused kernel: never holds the [tq, tk] scores where the device allows it.
 at::Tensor attend_unmasked_rows(
@@ -61,21 +61,33 @@ at::Tensor attend_unmasked_rows(
 // linear layer put them. k and v are not repeated for grouped queries.
 at::Tensor attend_unmasked_rows(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
-  const auto shared = q.size(1) / k.size(1);
-  const auto of_head = [](const at::Tensor& x, int64_t head) {
-    return x.select(1, x.size(1) == 1 ? 0 : head);
+  const auto shared = static_cast<size_t>(q.size(1) / k.size(1));
+  // Not select(), whose way back makes a tensor of all heads for each of them.
+  const auto queries = q.unbind(1), keys = k.unbind(1), values = v.unbind(1);
+  const auto of_head = [](const std::vector<at::Tensor>& x, size_t head) {
+    return x[x.size() == 1 ? 0 : head];
   };
+  // Not minus infinity: a query that sees no key would put NaN into the gradients of all values. What is
+  // left of a refused key is 0 all the same.
+  const double lowest = q.scalar_type() == at::kHalf ? -65504 : -1e30;
+  std::vector<at::Tensor> biases, refused;
+  if (attention.bias.defined()) {
+    biases = attention.bias.unbind(1);
+  }
+  if (attention.allowed.defined()) {
+    refused = attention.allowed.logical_not().unbind(1);
+  }
   std::vector<at::Tensor> heads;
-  for (int64_t head = 0; head < q.size(1); ++head) {
-    const auto keys = of_head(k, head / shared).transpose(1, 2);
-    auto scores = at::bmm(of_head(q, head), keys).mul_(attention.scale);  // [n, tq, tk]
-    if (attention.bias.defined()) {
-      scores = scores + of_head(attention.bias, head);
+  for (size_t head = 0; head < queries.size(); ++head) {
+    auto scores = at::bmm(queries[head], keys[head / shared].transpose(1, 2));  // [n, tq, tk]
+    scores.mul_(attention.scale);
+    if (!biases.empty()) {
+      scores = scores + of_head(biases, head);
     }
-    if (attention.allowed.defined()) {
-      scores.masked_fill_(of_head(attention.allowed, head).logical_not(), -kInfinity);
+    if (!refused.empty()) {
+      scores.masked_fill_(of_head(refused, head), lowest);
     }
-    heads.push_back(at::bmm(at::softmax(scores, -1), of_head(v, head / shared)));
+    heads.push_back(at::bmm(at::softmax(scores, -1), values[head / shared]));
   }
   return at::stack(heads, 2).transpose(1, 2);  // so that merging heads is free
 }
@@ -127,7 +139,7 @@ at::Tensor attend(
   if (!attention.allowed.defined()) {
     return mixed;
   }
-  // The softmax of nothing is NaN.
+  // The softmax of nothing is no number, or anybody's.
   return mixed.masked_fill(attention.allowed.any(-1, /*keepdim=*/true).logical_not(), 0);
 }
 
@@ -153,7 +165,7 @@ at::Tensor both(const at::Tensor& mask, const at::Tensor& other) {
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
-  const auto wide = x.to(at::kFloat);
+  const auto wide = x.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   const auto scale = at::rsqrt(wide.pow(2).mean(-1, /*keepdim=*/true) + eps);
   return gain * (wide * scale).to(x.scalar_type());
 }

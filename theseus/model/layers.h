@@ -44,7 +44,7 @@ at::Tensor key_mask(const at::Tensor& attention_mask);  // bool [n, 1, 1, tk]
 // Both, where either may be undefined.
 at::Tensor both(const at::Tensor& mask, const at::Tensor& other);
 
-// x / sqrt(mean(x^2) + eps) * gain, in float32 whatever x is.
+// x / sqrt(mean(x^2) + eps) * gain, in float32 or wider whatever x is.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 
 // x / |x| along the last axis.

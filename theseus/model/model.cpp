@@ -140,8 +140,9 @@ void Model::run_block(int64_t block, Pass& pass) const {
   const auto& network = *architecture_.network;
   const auto& tower = *architecture_.tower_of(block).first;
   const auto stream = pass.streams.find(tower.name);
+  // Where a graph is kept all of it stays in memory anyway, and groups cost time on the way back.
   const bool whole = pass.cache != nullptr || pass.device() != c10::Device(c10::kCPU) ||
-                     stream == pass.streams.end();
+                     stream == pass.streams.end() || stream->second.requires_grad();
   const auto all = whole ? 0 : stream->second.size(0);
   const auto some = whole ? 0 : sequences_at_a_time(tower, stream->second);
   if (some >= all) {

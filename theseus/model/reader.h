@@ -38,6 +38,7 @@ class Reader {
   // id stands for, from .. to; a second text lies behind the first. Equal numbers for what was added and
   // for padding. Of the last call of texts().
   const std::map<std::string, at::Tensor>& spans() const { return spans_; }
+  int64_t longest() const { return longest_; }  // ids of a text
   // Texts that were longer than the model takes, so far.
   int64_t truncated() const { return truncated_; }
 

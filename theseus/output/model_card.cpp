@@ -82,7 +82,22 @@ std::string shown(const Object& provenance, const char* key, const std::string& 
   return text.empty() ? otherwise : c10::str("**", markdown_text(text), "**");
 }
 
+bool is_trained(const Object& provenance) {
+  return word(provenance, "kind") == "finetune";
+}
+
+std::string training_story(const Object& provenance, const std::string& library) {
+  return c10::str(
+      "This is ", library == "peft" ? "a LoRA adapter for " : "",
+      shown(provenance, "target", "a model"), ", fine-tuned by theseus ",
+      markdown_text(word(provenance, "theseus")),
+      ". The licences of the model and of the data apply.\n");
+}
+
 std::string story(const Object& provenance, const std::string& library) {
+  if (is_trained(provenance)) {
+    return training_story(provenance, library);
+  }
   const auto version = word(provenance, "version");
   const auto alpha = word(provenance, "alpha");
   const auto target = shown(provenance, "target", "a model");
@@ -169,8 +184,8 @@ std::string model_card(const Object& provenance, const std::string& library) {
   }
   auto card = c10::str(
       header(provenance, library), "\n# ", shown(provenance, "target", "A model"),
-      " with a fine-tune carried over\n\n", story(provenance, library), "\n## How it was made\n\n",
-      table);
+      is_trained(provenance) ? ", fine-tuned" : " with a fine-tune carried over", "\n\n",
+      story(provenance, library), "\n## How it was made\n\n", table);
   if (provenance.contains("command") && !provenance.at("command").is_null()) {
     card.append("\n## How to reproduce it\n\n");
     card.append(markdown_code(command_text(provenance.at("command"))));

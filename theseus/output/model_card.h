@@ -15,7 +15,7 @@ std::string library_of(const std::string& family);
 
 // A model card in Markdown with a YAML header. `provenance` is an object with any keys, shown in their
 // order; these are read besides: source, tuned and target (a text, or an object with name or path),
-// alpha, version, command (a text, or a list of arguments). Values cannot break out of their place:
+// alpha, version, command (a text, or a list of arguments), kind ("finetune": it was trained). Values cannot break out of their place:
 // they are escaped. `library` is library_of(family), or "peft" for an adapter.
 std::string model_card(const nlohmann::ordered_json& provenance, const std::string& library);
 

@@ -9,7 +9,8 @@ namespace theseus::output {
 constexpr const char* kRouteFile = "route.json";       // blocks matched by similarity
 constexpr const char* kWalkFile = "walk.safetensors";  // see transport::WalkMemory
 constexpr const char* kSolvedFile = "solved";          // every map is there
-constexpr const char* kWorkFiles[] = {kRouteFile, kWalkFile, kSolvedFile};
+constexpr const char* kTrainingFile = "training.safetensors";  // see train::save
+constexpr const char* kWorkFiles[] = {kRouteFile, kWalkFile, kSolvedFile, kTrainingFile};
 
 // The directory OUT.partial, where a long job keeps what it has until OUT can appear whole. One
 // process at a time. What an earlier process left is kept when it was the same job.

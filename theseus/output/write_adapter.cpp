@@ -136,6 +136,13 @@ std::string config_text(
       {"target_modules", names},
       {"task_type", text_or_null(options.task)},
       {"use_rslora", false}};
+  std::set<std::string> saved;  // "classifier" for "classifier.weight"
+  for (const auto& [name, tensor] : options.saved) {
+    saved.insert(name.substr(0, name.rfind('.')));
+  }
+  if (!saved.empty()) {
+    config["modules_to_save"] = saved;
+  }
   if (const auto others = excluded(modules, options.modules); !others.empty()) {
     config["exclude_modules"] = others;
   }
@@ -143,8 +150,12 @@ std::string config_text(
 }
 
 std::vector<std::pair<std::string, at::Tensor>> tensors_of(
-    const Modules& modules, const Shared& shared) {
+    const Modules& modules, const Shared& shared, const AdapterOptions& options) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& [name, tensor] : options.saved) {
+    require<NumericError>(model::all_finite(tensor), name, " is not finite");
+    tensors.emplace_back("base_model.model." + name, tensor);
+  }
   for (const auto& [module, delta] : modules) {
     const auto name = "base_model.model." + module;
     const auto up = shared.equal_scales ? delta.up : scaled(delta.up, delta.scale, module);
@@ -165,7 +176,7 @@ void write_adapter(
     AtomicFile file(directory / "adapter_config.json", static_cast<int64_t>(config.size()));
     file.append(config);
     checkpoint::write_safetensors(
-        directory / "adapter_model.safetensors", tensors_of(modules, shared));
+        directory / "adapter_model.safetensors", tensors_of(modules, shared, options));
     file.commit();
   });
 }

@@ -15,6 +15,8 @@ struct AdapterOptions {
   // Paths of all the model's linear modules. PEFT would also adapt a module whose path ends in an
   // adapted one's (OpenCLIP's visual.transformer... and transformer...): those are excluded by name.
   std::vector<std::string> modules;
+  // Whole tensors that replace the base's, by name: PEFT's modules_to_save.
+  std::map<std::string, at::Tensor> saved;
 };
 
 // Writes a PEFT LoRA adapter (adapter_model.safetensors, then adapter_config.json) into `directory`,

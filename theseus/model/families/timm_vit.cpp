@@ -21,7 +21,7 @@ constexpr double kEps = 1e-6;
 
 class TimmVit final : public Network {
  public:
-  TimmVit(Tower tower, bool head) : tower_(std::move(tower)), head_(head) {}
+  explicit TimmVit(Tower tower) : tower_(std::move(tower)) {}
 
   void enter(Pass& pass) const override {
     const auto images = checked_images(pass, tower_.image);
@@ -47,14 +47,13 @@ class TimmVit final : public Network {
   void leave(Pass& pass) const override {
     const auto features = pass.layer_norm("norm", pass.streams.at("visual"), kEps);
     pass.outputs["features"] = features;
-    if (head_) {
+    if (pass.has("head.weight")) {
       pass.outputs["logits"] = pass.linear("head", features.select(1, 0));
     }
   }
 
  private:
   Tower tower_;
-  bool head_;
 };
 
 struct Size {
@@ -172,8 +171,12 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
   result.variant = architecture;
   result.towers = {tower};
   result.inputs = {"pixel_values"};
+  if (classes == 0) {
+    result.head = "head";
+    result.head_width = tower.width;
+  }
   result.adopt(std::move(declare));
-  result.network = std::make_unique<TimmVit>(tower, classes > 0);
+  result.network = std::make_unique<TimmVit>(tower);
   return result;
 }
 

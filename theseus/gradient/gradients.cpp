@@ -1,0 +1,131 @@
+// With L = (1 / count) sum_i -log p_i over a whole batch, parts of the batch add up: each gives the
+// gradient of its own sum over the whole batch's count.
+
+#include "theseus/gradient/gradients.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::gradient {
+namespace {
+
+template <class Take>
+Measured in_parts(
+    model::Model& model,
+    const Loss& loss,
+    const Labelled& batch,
+    int64_t at_a_time,
+    const Take& take) {
+  const auto asked = batch.asked();
+  require(asked > 0, "nothing is asked for: these texts have no token to predict");
+  const auto all = batch.size();
+  const auto some = at_a_time > 0 ? at_a_time : all;
+  Measured measured;
+  for (int64_t first = 0; first < all; first += some) {
+    const auto part = batch.part(first, std::min(some, all - first));
+    const auto judged = loss(model.forward(part.batch), part);
+    const auto sum = judged.sum.detach().item<double>();
+    require<NumericError>(std::isfinite(sum), "the loss is not finite");
+    take(judged.sum / static_cast<double>(asked));
+    measured.loss += sum / static_cast<double>(asked);
+    measured.count += judged.count;
+    measured.right += judged.right;
+  }
+  return measured;
+}
+
+// Keeps outputs of linear layers, and asks for their gradients.
+class KeepOutputs final : public model::Taps {
+ public:
+  void linear(const std::string& module, const at::Tensor&, const at::Tensor& output) override {
+    if (output.requires_grad()) {
+      output.retain_grad();
+      outputs[module] = output;
+    }
+  }
+  std::map<std::string, at::Tensor> outputs;
+};
+
+}  // namespace
+
+Measured add_gradients(
+    Trainable& trainable, const Loss& loss, const Labelled& batch, int64_t at_a_time) {
+  const c10::AutoGradMode gradients(true);
+  trainable.refresh();
+  return in_parts(trainable.model(), loss, batch, at_a_time, [&](const at::Tensor& share) {
+    require(share.requires_grad(), "the loss reaches nothing that is trained");
+    share.backward();
+    trainable.refresh();
+  });
+}
+
+Measured measure(model::Model& model, const Loss& loss, const Labelled& batch, int64_t at_a_time) {
+  const c10::NoGradGuard no_gradients;
+  return in_parts(model, loss, batch, at_a_time, [](const at::Tensor&) {});
+}
+
+at::Tensor Gradients::of(const model::Parameter& parameter) const {
+  const auto found = by_tensor.find(parameter.tensor);
+  if (found == by_tensor.end()) {
+    return {};
+  }
+  return parameter.fused() ? found->second.narrow(0, parameter.row, parameter.shape.front())
+                           : found->second;
+}
+
+Gradients weight_gradients(
+    model::Model& model,
+    const Loss& loss,
+    const Labelled& batch,
+    const std::vector<std::string>& tensors,
+    int64_t at_a_time) {
+  Trainable trainable(model);
+  for (const auto& tensor :
+       tensors.empty() ? tensors_reached(model.architecture(), batch.batch.contains("pixel_values"))
+                       : tensors) {
+    trainable.train(tensor);
+  }
+  Gradients result{.measured = add_gradients(trainable, loss, batch, at_a_time)};
+  for (const auto& [name, leaf] : trainable.leaves()) {
+    if (leaf.grad().defined()) {
+      result.by_tensor[name] = leaf.grad();
+    }
+  }
+  return result;
+}
+
+// A graph begins where the blocks do, so that it holds every layer and no weight.
+std::map<std::string, OutputGradient> output_gradients(
+    model::Model& model, const Loss& loss, const Labelled& batch) {
+  const c10::AutoGradMode gradients(true);
+  KeepOutputs taps;
+  auto pass = model.begin(batch.batch, &taps);
+  model.network().enter(pass);
+  for (const auto& tower : model.architecture().towers) {
+    if (const auto found = pass.streams.find(tower.name); found != pass.streams.end()) {
+      found->second = found->second.detach().set_requires_grad(true);
+    }
+  }
+  for (int64_t i = 0; i < model.architecture().blocks(); ++i) {
+    model.run_block(i, pass);
+  }
+  model.network().leave(pass);
+  const auto judged = loss(pass.outputs, batch);
+  require(judged.count > 0, "nothing is asked for: these texts have no token to predict");
+  require<NumericError>(std::isfinite(judged.sum.item<double>()), "the loss is not finite");
+  (judged.sum / static_cast<double>(judged.count)).backward();
+  std::map<std::string, OutputGradient> result;
+  for (const auto& [module, output] : taps.outputs) {
+    if (output.grad().defined()) {
+      result[module] = {.output = output.detach(), .gradient = output.grad()};
+    }
+  }
+  return result;
+}
+
+}  // namespace theseus::gradient

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "theseus/gradient/loss.h"
+#include "theseus/gradient/trainable.h"
+
+namespace theseus::gradient {
+
+// The mean loss of one batch.
+struct Measured {
+  double loss = 0;    // -log p, mean over what was asked for
+  int64_t count = 0;  // labels or tokens
+  int64_t right = 0;
+};
+
+// Adds the gradient of the batch's mean loss to grad() of every leaf that it reaches, `at_a_time`
+// sequences after the other (0: all at once), which bounds the memory and changes nothing but rounding.
+// Throws NumericError when the loss is not finite, InputError when nothing is asked for.
+Measured add_gradients(
+    Trainable& trainable, const Loss& loss, const Labelled& batch, int64_t at_a_time = 0);
+
+// The same without gradients.
+Measured measure(
+    model::Model& model, const Loss& loss, const Labelled& batch, int64_t at_a_time = 0);
+
+struct Gradients {
+  Measured measured;
+  std::map<std::string, at::Tensor>
+      by_tensor;  // by the tensor's own name; only those that are reached
+
+  // Of one parameter: its rows of a fused tensor's. Undefined when the loss does not reach it.
+  at::Tensor of(const model::Parameter& parameter) const;
+};
+
+// dL/dW of the mean loss L of one batch, for `tensors` by their own names (none: all), at the model's own
+// weights.
+Gradients weight_gradients(
+    model::Model& model,
+    const Loss& loss,
+    const Labelled& batch,
+    const std::vector<std::string>& tensors = {},
+    int64_t at_a_time = 0);
+
+// What a linear layer put out, and dL/dy of the mean loss there: both of one shape, [n, t, out] or, behind
+// a pooling, [n, out].
+struct OutputGradient {
+  at::Tensor output;
+  at::Tensor gradient;
+};
+
+// Of every linear layer in a block or behind them that the loss reaches, by the module's path as Taps see
+// it. No gradient of a weight is computed. All outputs of the batch are in memory at once.
+std::map<std::string, OutputGradient> output_gradients(
+    model::Model& model, const Loss& loss, const Labelled& batch);
+
+}  // namespace theseus::gradient

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "theseus/data/examples.h"
+#include "theseus/model/reader.h"
+
+namespace theseus::gradient {
+
+constexpr int64_t kIgnored = -100;  // in Labelled::wanted: nothing is asked for here
+
+// A batch and what the model should say to it: a class for each sequence, or the token that should
+// come next at each place.
+struct Labelled {
+  model::Batch batch;
+  at::Tensor labels;  // int64 [n], or undefined
+  at::Tensor wanted;  // int64 [n, t], kIgnored where nothing is asked for; or undefined
+
+  int64_t size() const;                               // sequences
+  int64_t asked() const;                              // labels or tokens that are asked for
+  Labelled part(int64_t first, int64_t count) const;  // some of the sequences; shares memory
+};
+
+// The labels of the examples at `places`. Throws InputError for unlabelled ones.
+at::Tensor labels_of(
+    const data::Examples& examples, const std::vector<int64_t>& places);  // int64 [n]
+
+// Texts as the model takes them. A model with a decoder is asked for the answer; a causal one for the
+// answer that follows the text or, where the wording has none, for the text itself; others for the class.
+// Throws InputError when there is nothing to ask for.
+Labelled read_texts(
+    const data::Examples& examples,
+    const std::vector<int64_t>& places,
+    const model::Model& model,
+    model::Reader& reader);
+
+struct FeedOptions {
+  int64_t batch_size = 32;
+  int threads = 2;  // that decode images
+};
+
+// Calls `take` with the examples of `order`, batch by batch, in order. Returns a message for every image
+// that could not be decoded and is left out. Throws InputError, also when these are too many.
+std::vector<std::string> feed_labelled(
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    const model::Model& model,
+    model::Reader& reader,
+    const FeedOptions& options,
+    const std::function<void(Labelled&&)>& take);
+
+}  // namespace theseus::gradient

@@ -1,0 +1,74 @@
+#include "theseus/train/batches.h"
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/data/shuffle.h"
+
+namespace theseus::train {
+
+Batches::Batches(
+    Portion portion,
+    const model::Model& model,
+    model::Reader& reader,
+    const BatchOptions& options,
+    const Count& watch)
+    : portion_(std::move(portion)), model_(model), reader_(reader), options_(options) {
+  require(
+      steps_in_epoch() > 0, "--batch-size ", options.batch_size, ": there are only ",
+      portion_.places.size(), " examples to learn from");
+  const auto& examples = *portion_.examples;
+  if (examples.image &&
+      Pixels::bytes(portion_.places.size(), reader.images()) <= options.keep_bytes) {
+    pixels_.emplace(examples, portion_.places, reader.images(), options.threads, watch);
+  }
+}
+
+int64_t Batches::steps_in_epoch() const {
+  return static_cast<int64_t>(portion_.places.size()) / options_.batch_size;
+}
+
+std::vector<int64_t> Batches::order_of(int64_t epoch) const {
+  // Of neighbouring seeds, too, epochs share no order: the first draw mixes all bits.
+  data::Random seeds(options_.seed);
+  data::Random random(seeds.next() ^ static_cast<uint64_t>(epoch));
+  auto order = portion_.places;
+  data::shuffle_front(order, order.size(), random);
+  order.resize(static_cast<size_t>(steps_in_epoch() * options_.batch_size));
+  return order;
+}
+
+gradient::Labelled Batches::read(int64_t step) {
+  const auto& examples = *portion_.examples;
+  if (examples.image && !pixels_) {
+    return next_images(step);
+  }
+  const auto order = order_of(step / steps_in_epoch());
+  const auto first = order.begin() + step % steps_in_epoch() * options_.batch_size;
+  const std::vector<int64_t> places(first, first + options_.batch_size);
+  return pixels_ ? pixels_->read(examples, places)
+                 : gradient::read_texts(examples, places, model_, reader_);
+}
+
+gradient::Labelled Batches::next_images(int64_t step) {
+  const auto place = step % steps_in_epoch();
+  if (step != next_ || place == 0) {
+    auto order = order_of(step / steps_in_epoch());
+    order.erase(order.begin(), order.begin() + place * options_.batch_size);
+    loader_ = std::make_unique<data::ImageLoader>(
+        *portion_.examples, order, std::vector{reader_.images()}, options_.batch_size,
+        options_.threads);
+  }
+  next_ = step + 1;
+  const auto batch = loader_->next();
+  require(batch.has_value(), "no image of a whole batch can be decoded");
+  return {
+      .batch = {{"pixel_values", batch->views.front()}},
+      .labels = gradient::labels_of(*portion_.examples, batch->examples)};
+}
+
+std::vector<std::string> Batches::skipped() const {
+  return pixels_ ? pixels_->skipped() : loader_ ? loader_->skipped() : std::vector<std::string>();
+}
+
+}  // namespace theseus::train

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "theseus/data/examples.h"
+#include "theseus/gradient/trainable.h"
+
+namespace theseus::train {
+
+// What a model answers with.
+struct Head {
+  enum class Kind {
+    kKeep,      // its own: classes, or the tokens of a language model
+    kZeroShot,  // CLIP's class prompts, through the frozen text tower
+    kNew        // a new linear layer onto the data's classes
+  };
+  Kind kind = Kind::kKeep;
+  std::string module = {};                // of a new one: "classifier"
+  int64_t width = 0;                      // that it reads
+  std::vector<std::string> classes = {};  // it has, by name
+  int64_t replaced = 0;                   // classes of the model's own head, whose place it takes
+};
+
+// "new", "zero-shot", "keep", or "" for what model and data are made for. Throws InputError for another
+// word, and when this family cannot hold such a head or the model's own does not fit the data.
+Head choose_head(
+    const std::string& word, const model::Model& model, const data::Examples& examples);
+
+// A new head's weight [c, d], normal with deviation 0.02, and its bias, 0, as leaves.
+void begin_head(const Head& head, uint64_t seed, gradient::Trainable& trainable);
+
+}  // namespace theseus::train

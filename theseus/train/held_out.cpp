@@ -1,0 +1,51 @@
+#include "theseus/train/held_out.h"
+
+#include <algorithm>
+
+#include <ATen/ATen.h>
+
+namespace theseus::train {
+
+HeldOut::HeldOut(
+    Portion portion,
+    model::Model& model,
+    model::Reader& reader,
+    const BatchOptions& options,
+    const Count& watch)
+    : portion_(std::move(portion)), model_(model), reader_(reader), options_(options) {
+  if (portion_.examples->image &&
+      Pixels::bytes(portion_.places.size(), reader.images()) <= options.keep_bytes) {
+    pixels_.emplace(*portion_.examples, portion_.places, reader.images(), options.threads, watch);
+    skipped_ = pixels_->skipped();
+  }
+}
+
+gradient::Measured HeldOut::measure(const gradient::Loss& loss, const Count& watch) {
+  gradient::Measured all;
+  int64_t done = 0;
+  const auto add = [&](gradient::Labelled&& batch) {
+    const auto part = gradient::measure(model_, loss, batch);
+    all.loss += part.loss * static_cast<double>(part.count);
+    all.count += part.count;
+    all.right += part.right;
+    watch(done += batch.size(), static_cast<int64_t>(portion_.places.size()));
+  };
+  const auto& examples = *portion_.examples;
+  if (pixels_) {
+    const auto size = static_cast<size_t>(options_.batch_size);
+    for (size_t first = 0; first < portion_.places.size(); first += size) {
+      const auto last = std::min(portion_.places.size(), first + size);
+      add(pixels_->read(
+          examples, {portion_.places.begin() + static_cast<int64_t>(first),
+                     portion_.places.begin() + static_cast<int64_t>(last)}));
+    }
+  } else {
+    skipped_ = gradient::feed_labelled(
+        examples, portion_.places, model_, reader_,
+        {.batch_size = options_.batch_size, .threads = options_.threads}, add);
+  }
+  all.loss /= static_cast<double>(std::max<int64_t>(all.count, 1));
+  return all;
+}
+
+}  // namespace theseus::train

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "theseus/gradient/gradients.h"
+#include "theseus/train/batches.h"
+
+namespace theseus::train {
+
+// Examples that nothing is learnt from, to measure a model on now and then. The portion, model and reader
+// must outlive this.
+class HeldOut {
+ public:
+  HeldOut(
+      Portion portion,
+      model::Model& model,
+      model::Reader& reader,
+      const BatchOptions& options,
+      const Count& watch);
+
+  // Mean loss over all labels or tokens, and how many were right.
+  gradient::Measured measure(const gradient::Loss& loss, const Count& watch);
+  const std::vector<std::string>& skipped() const { return skipped_; }
+
+ private:
+  Portion portion_;
+  model::Model& model_;
+  model::Reader& reader_;
+  BatchOptions options_;
+  std::optional<Pixels> pixels_;
+  std::vector<std::string> skipped_;
+};
+
+}  // namespace theseus::train

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/train/batches.h"
+#include "theseus/train/finetune.h"
+
+namespace theseus::train {
+
+// What is learnt from, and what is measured on.
+struct Portions {
+  std::unique_ptr<data::Examples> examples, other;  // `other`: where the second is other data
+  Portion training, held_out;                       // the second may be empty
+  std::string words;                                // how the second was chosen
+};
+
+// Throws InputError when there is nothing to learn from, or to hold out.
+Portions choose_portions(const FinetuneOptions& options, const model::Model& model);
+
+// Data, counts, split and a hash of which examples these are.
+nlohmann::ordered_json describe(const Portion& portion, const std::string& data);
+
+}  // namespace theseus::train

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "theseus/model/model.h"
+#include "theseus/train/adamw.h"
+#include "theseus/train/head.h"
+
+namespace theseus::train {
+
+struct WrittenTuned {
+  std::vector<std::string> files;
+  double norm = 0;           // |tuned - base| of what the base has
+  double rounding_loss = 0;  // share of it that the stored dtype could not hold
+};
+
+// Writes the base with `values` (by own tensor names) in place of its own into `directory`, in the base's
+// own layout and dtypes; see output::layout_of. Other tensors are copied bit for bit. With a new head the
+// config beside them says so, names get the prefix that the family's library gives an encoder with a head,
+// and heads for other purposes are left out. Throws InputError when it cannot be written, NumericError
+// when a value is not finite in its dtype.
+WrittenTuned write_tuned(
+    const model::Model& base,
+    const Tensors& values,
+    const Head& head,
+    const std::filesystem::path& directory);
+
+// The name of a tensor or module in a model with a new head.
+std::string name_with_head(
+    const model::Architecture& architecture, const Head& head, const std::string& name);
+
+}  // namespace theseus::train
