@@ -25,14 +25,18 @@ class DigitsTest(PairTest):
         pixels = read_safetensors(cls.models / "test.safetensors")["pixel_values"].values()
         area = SIZE * SIZE
         cls.bytes, cls.labels = [], labels[:120]
-        for i, label in enumerate(cls.labels):
+        for i in range(len(cls.labels)):
             planes = pixels[i * 3 * area:(i + 1) * 3 * area]
-            picture = bytes(round(min(max(planes[channel * area + place], 0), 1) * 255)
-                            for place in range(area) for channel in range(3))
-            cls.bytes.append(picture)
-            folder = cls.models / "digits" / ("val" if i % 2 else "test") / f"digit {label}"
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{i}.ppm").write_bytes(b"P6 %d %d 255\n" % (SIZE, SIZE) + picture)
+            cls.bytes.append(bytes(round(min(max(planes[channel * area + place], 0), 1) * 255)
+                                   for place in range(area) for channel in range(3)))
+        cls.write_pictures(cls.models / "digits", lambda i: "val" if i % 2 else "test")
+
+    @classmethod
+    def write_pictures(cls, folder, split_of):
+        for i, label in enumerate(cls.labels):
+            place = folder / split_of(i) / f"digit {label}"
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{i}.ppm").write_bytes(b"P6 %d %d 255\n" % (SIZE, SIZE) + cls.bytes[i])
 
     def expected(self, model, split):
         """Right answers, from the same 8-bit pixels through theseus forward."""

@@ -22,6 +22,11 @@ Chapter tell_evaluate(const Document& document);
 Chapter tell_sweep(const Document& document);
 Chapter tell_compare(const Document& document);
 Chapter tell_diagnose(const Document& document);
+Chapter tell_finetune(const Document& document);
+
+// Trainings by step side by side, and how many steps each took to the same values; nothing unless there
+// are two that measured the same.
+std::optional<Section> trainings_compared(const std::vector<Document>& documents);
 
 // One row for each document, all of evaluate.
 Table measurements(const std::vector<Document>& documents);

@@ -17,19 +17,20 @@ struct Known {
   std::string_view word;
   Kind kind;
 };
-constexpr std::array<Known, 6> kKnown = {{
+constexpr std::array<Known, 7> kKnown = {{
     {"transport", Kind::kTransport},
     {"align", Kind::kAlignment},
     {"evaluate", Kind::kEvaluate},
     {"sweep", Kind::kSweep},
     {"compare", Kind::kCompare},
     {"diagnose", Kind::kDiagnose},
+    {"finetune", Kind::kFinetune},
 }};
 constexpr std::array<const char*, 6> kFiles = {"theseus.json", "alignment.json", "evaluate.json",
                                                "sweep.json",   "compare.json",   "diagnose.json"};
 constexpr const char* kExpected =
     "expected the theseus.json of a transport, the alignment.json of an alignment, or JSON whose "
-    "\"kind\" is evaluate, sweep, compare or diagnose";
+    "\"kind\" is evaluate, sweep, compare, diagnose or finetune";
 
 // What transport and align write has no kind, but a version and the maps.
 std::string kind_word(const Json& json) {

@@ -9,7 +9,7 @@
 
 namespace theseus::report {
 
-enum class Kind { kTransport, kAlignment, kEvaluate, kSweep, kCompare, kDiagnose };
+enum class Kind { kTransport, kAlignment, kEvaluate, kSweep, kCompare, kDiagnose, kFinetune };
 
 // A JSON file that a command of theseus wrote.
 struct Document {

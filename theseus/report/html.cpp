@@ -51,6 +51,7 @@ struct Writer {
   }
   void operator()(const Table& table) const { text += html_table(table); }
   void operator()(const Curve& curve) const { text += html_curve(curve); }
+  void operator()(const Lines& lines) const { text += html_lines(lines); }
   void operator()(const HeatMap& map) const { text += html_heat_map(map); }
 };
 

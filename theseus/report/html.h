@@ -12,6 +12,7 @@ extern const std::string_view kStyle;
 
 std::string html_table(const Table& table);
 std::string html_curve(const Curve& curve);
+std::string html_lines(const Lines& lines);
 std::string html_heat_map(const HeatMap& map);
 
 }  // namespace theseus::report

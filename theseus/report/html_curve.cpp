@@ -1,50 +1,15 @@
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "theseus/report/axis.h"
 #include "theseus/report/escape.h"
 #include "theseus/report/html.h"
 
 // The curve as SVG, in units that are about pixels on a phone.
 namespace theseus::report {
 namespace {
-
-constexpr double kWidth = 460, kHeight = 280;
-constexpr double kLeft = 54, kRight = 448, kTop = 12, kBottom = 238;
-
-struct Range {
-  double low, high;
-
-  void include(std::optional<double> value) {
-    low = std::min(low, value.value_or(low));
-    high = std::max(high, value.value_or(high));
-  }
-  // A little room at both ends; a range of one value gets some, too.
-  Range widened(double share) const {
-    const double room = high > low ? share * (high - low) : std::max(std::abs(low), 1.0) * 0.1;
-    return {low - room, high + room};
-  }
-};
-
-// Multiples of 1, 2 or 5 times a power of ten. Counted, not summed: between large numbers that are
-// close together a step may be too small to move.
-std::vector<double> ticks(const Range& range) {
-  constexpr int kMost = 10;
-  const double rough = (range.high - range.low) / 5;
-  const double power = std::pow(10, std::floor(std::log10(rough)));
-  const double lead = rough / power;
-  const double step = power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
-  std::vector<double> result;
-  for (int i = 0; i < kMost; ++i) {
-    const double tick = (std::ceil(range.low / step) + i) * step;
-    if (tick <= range.high) {
-      result.push_back(std::abs(tick) < step / 2 ? 0 : tick);
-    }
-  }
-  return result;
-}
 
 class Plot {
  public:

@@ -59,6 +59,7 @@ struct Writer {
     }
   }
 
+  void operator()(const Lines& lines) const { (*this)(as_table(lines)); }
   void operator()(const HeatMap& map) const { (*this)(as_table(map)); }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -49,6 +50,27 @@ Table as_table(const Curve& curve) {
          {number_text(point.low)},
          {number_text(point.high)},
          {mark}});
+  }
+  return table;
+}
+
+Table as_table(const Lines& lines) {
+  Table table = {.caption = lines.caption, .columns = {{lines.across, true}}, .fold = "Table"};
+  std::map<double, std::vector<std::optional<double>>> rows;  // by x
+  for (size_t i = 0; i < lines.lines.size(); ++i) {
+    table.columns.push_back({lines.lines[i].name, true});
+    for (const auto& spot : lines.lines[i].spots) {
+      auto& row = rows[spot.x];
+      row.resize(lines.lines.size());
+      row[i] = spot.y;
+    }
+  }
+  for (const auto& [x, values] : rows) {
+    std::vector<Cell> row = {{number_text(x)}};
+    for (const auto& value : values) {
+      row.push_back({number_text(value)});
+    }
+    table.rows.push_back(std::move(row));
   }
   return table;
 }

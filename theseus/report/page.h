@@ -75,7 +75,23 @@ struct HeatMap {
   Scale scale;
 };
 
-using Part = std::variant<Paragraph, Listing, Table, Curve, HeatMap>;
+struct Spot {
+  double x = 0;
+  double y = 0;
+};
+
+// Values by step, of one or several runs.
+struct Lines {
+  struct Line {
+    std::string name;
+    std::vector<Spot> spots;  // at least one, in order of x
+  };
+  std::string caption;
+  std::string across;  // what x is, in a word
+  std::vector<Line> lines;
+};
+
+using Part = std::variant<Paragraph, Listing, Table, Curve, Lines, HeatMap>;
 
 struct Section {
   std::string title;
@@ -89,6 +105,7 @@ struct Page {
 
 // The same numbers as a table, for those who cannot see the picture.
 Table as_table(const Curve& curve);
+Table as_table(const Lines& lines);
 Table as_table(const HeatMap& map);
 
 // Four digits, as in "0.9132" or "6.535e+07"; "-" when there is none.

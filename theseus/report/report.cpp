@@ -24,6 +24,8 @@ Chapter tell(const Document& document) {
       return tell_compare(document);
     case Kind::kDiagnose:
       return tell_diagnose(document);
+    case Kind::kFinetune:
+      return tell_finetune(document);
   }
   throw InternalError("a kind of document without a chapter");
 }
@@ -70,6 +72,9 @@ Page make_page(const std::vector<Document>& documents) {
   page.sections.push_back(std::move(done));
   if (auto measured = measurements(documents); !measured.rows.empty()) {
     page.sections.push_back({.title = "Measurements", .parts = {std::move(measured)}});
+  }
+  if (auto compared = trainings_compared(documents)) {
+    page.sections.push_back(std::move(*compared));
   }
   for (auto& group : results) {
     for (auto& section : group) {

@@ -60,6 +60,9 @@ svg.curve { display: block; width: 100%; max-width: 38rem; height: auto; }
 .grid { stroke: var(--rule); stroke-width: .75; }
 .axis { stroke: var(--soft); }
 .line { fill: none; stroke: var(--line); stroke-width: 2; }
+.of1 { stroke: var(--heat); stroke-dasharray: 8 3; }
+.of2 { stroke: var(--free); stroke-dasharray: 3 3; }
+.of3 { stroke: var(--soft); stroke-dasharray: 10 3 2 3; }
 .band { fill: var(--line); fill-opacity: .18; }
 .bar { stroke: var(--line); stroke-opacity: .5; stroke-width: 2; }
 .dot { fill: var(--line); }

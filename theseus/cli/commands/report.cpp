@@ -66,7 +66,7 @@ std::function<int()> add(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option(
          "run", options->runs,
-         "what transport or align wrote, or JSON of evaluate, sweep, compare or diagnose")
+         "what transport, align or finetune wrote, or JSON of evaluate, sweep, compare or diagnose")
       ->type_name("RUN")
       ->required();
   app.add_option("-o,--out", options->out, "the page to write")->type_name("FILE")->required();

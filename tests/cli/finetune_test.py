@@ -1,0 +1,266 @@
+"""theseus finetune: on pictures of digits, and on texts for small language models."""
+import json
+import shutil
+import signal
+import subprocess
+import time
+
+import support
+from digits import DigitsTest
+from support import CommandTest, change_json, read_safetensors
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz",
+         *(f"##{letter}" for letter in "abcdefghijklmnop"), "good", "bad", "day", "night", "the"]
+
+
+class Digits(DigitsTest):
+    """Models that read clean digits learn to read noisy ones."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.write_pictures(cls.models / "noisy", lambda i: "val" if i % 3 == 0 else "train")
+
+    def finetune(self, *more, model="base", out="out", rate="3e-3"):
+        done = self.theseus(
+            "finetune", "--model", self.models / model, "--data", self.models / "noisy",
+            "--validation", "val", "--out", self.here / out, "--steps", "30", "--batch-size",
+            "16", "--lr", rate, "--threads", "1", "--json", "--quiet", *more)
+        return json.loads(done.stdout)
+
+    def value(self, model, *more):
+        done = self.theseus("evaluate", model, "--data", self.models / "noisy", "--split", "val",
+                            "--json", "--quiet", "--threads", "1", *more)
+        return json.loads(done.stdout)["value"]
+
+    def test_full(self):
+        record = self.finetune()
+        out = self.here / "out"
+        self.assertEqual(record, json.loads((out / "theseus.json").read_text()))
+        curve = {point["step"]: point["value"] for point in record["curve"]}
+        self.assertEqual(curve[0], self.value(self.models / "base"))
+        self.assertEqual(record["best"]["value"], self.value(out))
+        self.assertGreater(record["best"]["value"], curve[0] + 0.1)
+        self.assertEqual(record["best"]["value"],
+                         max(value for step, value in curve.items() if step > 0))
+        lines = [json.loads(line) for line in (out / "losses.jsonl").read_text().splitlines()]
+        steps = [line for line in lines if "loss" in line]
+        self.assertEqual([line["step"] for line in steps], list(range(1, 31)))
+        self.assertAlmostEqual(steps[2]["rate"], 3e-3)  # a tenth of 30 steps to rise
+        self.assertLess(steps[-1]["loss"], 0.7 * steps[0]["loss"])
+        base, tuned = self.base(), read_safetensors(out / "model.safetensors")
+        self.assertEqual({name: one.shape for name, one in base.items()},
+                         {name: one.shape for name, one in tuned.items()})
+        self.assertFalse((self.here / "out.partial").exists())
+
+    def test_warm_start(self):
+        """Carried over and trained on: fewer steps to what the model alone comes to."""
+        update = self.carry("--write", "update", out="u")
+        merged = self.carry(out="m")
+        cold = self.finetune("--validate-every", "1", model="wide", out="cold")
+        warm = self.finetune("--validate-every", "1", "--start-from", update, model="wide",
+                             out="warm")
+        self.assertEqual(warm["curve"][0]["value"], self.value(merged))
+        self.assertGreater(warm["curve"][0]["value"], cold["curve"][0]["value"] + 0.3)
+        half = self.finetune("--start-from", update, "--alpha", "0", model="wide", out="half")
+        self.assertEqual(half["curve"][0]["value"], cold["curve"][0]["value"])
+        for name in ("report.md", "report.html"):
+            self.theseus("report", self.here / "warm", self.here / "cold", "-o", self.here / name)
+        text = (self.here / "report.md").read_text()
+        self.assertIn("## Trainings compared", text)
+        table = text[text.index("### Steps to the same accuracy"):].splitlines()
+        self.assertEqual(table[2], "| accuracy | cold | warm (from u) |")
+        last = [cell.strip() for cell in table[7].strip("|").split("|")]
+        self.assertLess(float(last[2]), float(last[1]))
+        self.assertIn("<svg", (self.here / "report.html").read_text())
+
+    def test_lora(self):
+        record = self.finetune("--lora", "4", "--lora-on", "mlp", rate="1e-2")
+        out = self.here / "out"
+        self.assertEqual(record["write"], "adapter")
+        config = json.loads((out / "adapter_config.json").read_text())
+        self.assertEqual((config["r"], config["lora_alpha"], config["peft_type"]), (4, 8, "LORA"))
+        self.assertEqual(set(config["target_modules"]),
+                         {f"blocks.{i}.mlp.{name}" for i in range(4) for name in ("fc1", "fc2")})
+        self.assertEqual(record["best"]["value"],
+                         self.value(self.models / "base", "--adapter", out))
+        self.assertGreater(record["best"]["value"], record["curve"][0]["value"])
+
+    def test_new_head(self):
+        """The classes of the data instead of the model's ten; the config says so."""
+        few = self.here / "few"
+        for split in ("train", "val"):
+            for label in (1, 7, 8):
+                shutil.copytree(self.models / "noisy" / split / f"digit {label}",
+                                few / split / f"digit {label}")
+        words = ["finetune", "--model", self.models / "tuned", "--data", few, "--validation", "val",
+                 "--out", self.here / "out", "--threads", "1", "--steps", "30", "--batch-size", "8",
+                 "--lr", "1e-3", "--quiet", "--json"]
+        self.refused(*words, says=["head has 10 classes and the data 3", "--head new"])
+        self.refused(*words, "--head", "new", "--lora", "2", says="train without --lora")
+        record = json.loads(self.theseus(*words, "--head", "new").stdout)
+        out = self.here / "out"
+        self.assertEqual(json.loads((out / "config.json").read_text())["num_classes"], 3)
+        self.assertEqual(read_safetensors(out / "model.safetensors")["head.weight"].shape, [3, 48])
+        done = self.theseus("evaluate", out, "--data", few, "--split", "val", "--json", "--quiet",
+                            "--threads", "1")
+        self.assertEqual(json.loads(done.stdout)["value"], record["best"]["value"])
+        self.assertGreater(record["best"]["value"], 0.8)
+
+    def test_interrupted(self):
+        """Ctrl-C, then the same command: the same bytes as without."""
+        words = ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
+                 "--validation", "val", "--steps", "60", "--batch-size", "16", "--threads", "1",
+                 "--save-every", "0", "--quiet"]
+        self.theseus(*words, "--out", self.here / "whole")
+        out = self.here / "parts"
+        for attempt in range(20):
+            process = subprocess.Popen([support.BINARY, *map(str, words), "--out", out],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            deadline = time.monotonic() + 60
+            while process.poll() is None and time.monotonic() < deadline:
+                if (self.here / "parts.partial" / "training.safetensors").exists():
+                    time.sleep(0.05 * (attempt + 1))
+                    break
+                time.sleep(0.005)
+            if attempt == 0 and process.poll() is None:
+                second = self.theseus(*words, "--out", out, exit=2)
+                self.assertIn("another process is working on", second.stderr)
+            process.send_signal(signal.SIGINT)
+            message = process.communicate()[1].decode()
+            if process.returncode != 0:
+                break
+            shutil.rmtree(out)  # it was faster than we are
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("interrupted", message)
+        self.assertFalse(out.exists())
+        self.refused(*words[:-1], "--lr", "1", "--quiet", "--out", out,
+                     says=["unfinished work of another command", "lr was not given and is now 1"])
+        self.theseus(*words, "--resume", "--out", out)
+        self.assert_same_files(self.here / "whole", out)
+
+    def test_refused(self):
+        words = ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
+                 "--out", self.here / "out", "--quiet"]
+        self.refused(*words, "--lr", "0", says="--lr 0 is not positive")
+        self.refused(*words, "--lr", "-1", says="--lr -1 is not positive")
+        self.refused(*words, "--steps", "0", says="--steps 0")
+        self.refused(*words, "--batch-size", "500", says=["--batch-size 500", "examples"])
+        self.refused(*words, "--steps", "5", "--warmup", "6", says="more than all 5 steps")
+        self.refused(*words, "--freeze", "decoder", says=["nothing is named like 'decoder'", "there"])
+        self.refused(*words, "--freeze", "*", says="everything is frozen")
+        self.refused(*words, "--head", "zero-shot", says="such as CLIP")
+        self.refused(*words, "--head", "other", says="none of: new zero-shot keep")
+        self.refused(*words, "--lora-on", "mlp", says="are for --lora")
+        self.refused(*words, "--resume", says="no unfinished work")
+        self.refused(*words, "--validation", "train", says="that are learnt from")
+        self.refused(*words, "--validation", "test", says="test")
+        self.refused(*words, "--start-from", self.models / "base", says="")
+        self.refused(*words, "--start-from", self.models / "wide", says="wide")
+        self.refused(*words[:-2], self.models / "base", says="an input")
+        self.refused(*words[:-2], self.here / "no" / "out", says="there is no directory")
+        empty = self.here / "empty"
+        empty.mkdir()
+        self.refused(*words[:-2], empty, says="exists")
+        self.refused("finetune", "--model", self.models / "base", "--data", empty, "--out",
+                     self.here / "out", says="empty")
+        many = self.here / "many.csv"
+        rows = [f"{path},digit {i % 12}" for i, path in enumerate(
+            sorted((self.models / "noisy" / "train").rglob("*.ppm")))]
+        many.write_text("\n".join(["path,label", *rows]) + "\n")
+        self.refused("finetune", "--model", self.models / "base", "--data", many, "--out",
+                     self.here / "out", says=["head has 10 classes and the data 12"])
+
+
+class Texts(CommandTest):
+    """Tiny language models with a vocabulary of letters."""
+
+    def model_with_words(self, case):
+        model = self.model(case)
+        (model / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+        (model / "tokenizer_config.json").write_text(json.dumps(
+            {"tokenizer_class": "BertTokenizer", "do_lower_case": True}))
+        return model
+
+    def data(self, rows):
+        path = self.here / "data.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    def finetune(self, model, data, *more, out="out"):
+        done = self.theseus("finetune", "--model", model, "--data", data, "--out", self.here / out,
+                            "--validation", "none", "--batch-size", "8", "--threads", "1", "--quiet",
+                            "--json", *more)
+        return json.loads(done.stdout)
+
+    def moods(self):
+        return self.data([{"text": f"the {word} {time} {letter}", "label": word}
+                          for word in ("good", "bad") for time in ("day", "night")
+                          for letter in "abcd"])
+
+    def test_new_head_on_an_encoder(self):
+        """A bare BERT becomes one with a head, under the names that transformers gives it."""
+        model, data = self.model_with_words("bert_bare"), self.moods()
+        record = self.finetune(model, data, "--steps", "40", "--lr", "1e-2")
+        self.assertEqual(record["head"], "new")
+        self.assertLess(record["losses"][-1]["value"], 0.1)
+        out = self.here / "out"
+        config = json.loads((out / "config.json").read_text())
+        self.assertEqual(config["architectures"], ["BertForSequenceClassification"])
+        self.assertEqual(sorted(config["label2id"]), ["bad", "good"])
+        names = set(read_safetensors(out / "model.safetensors"))
+        self.assertEqual({name.split(".")[0] for name in names}, {"bert", "classifier"})
+        done = self.theseus("evaluate", out, "--data", data, "--json", "--quiet")
+        self.assertEqual(json.loads(done.stdout)["value"], 1)
+        # The same as an adapter that brings the head with it.
+        self.finetune(model, data, "--steps", "60", "--lr", "3e-2", "--lora", "2", out="adapter")
+        config = json.loads((self.here / "adapter" / "adapter_config.json").read_text())
+        self.assertEqual((config["modules_to_save"], config["task_type"]),
+                         (["classifier"], "SEQ_CLS"))
+        done = self.theseus("evaluate", model, "--adapter", self.here / "adapter", "--task",
+                            "classify", "--data", data, "--json", "--quiet")
+        self.assertEqual(json.loads(done.stdout)["value"], 1)
+
+    def test_encoder_decoder(self):
+        model = self.model_with_words("t5_own_head")
+        data = self.data([{"text": f"{a} {b}", "answer": b} for a in "abcd" for b in "efgh"])
+        words = ["--wording", "{text}", "--answer", "{answer}"]
+        record = self.finetune(model, data, "--steps", "30", "--lr", "1e-2", *words)
+        self.assertEqual((record["head"], record["metric"]), ("keep", "loss"))
+        losses = [point["value"] for point in record["losses"]]
+        self.assertLess(losses[-1], 0.6 * losses[0])
+        adapter = self.finetune(model, data, "--steps", "30", "--lr", "3e-2", "--lora", "3",
+                                "--lora-on", "SelfAttention", *words, out="adapter")
+        self.assertLess(adapter["losses"][-1]["value"], adapter["losses"][0]["value"])
+        config = json.loads((self.here / "adapter" / "adapter_config.json").read_text())
+        self.assertEqual(config["task_type"], "SEQ_2_SEQ_LM")
+        self.refused("finetune", "--model", model, "--data", data, "--out", self.here / "x",
+                     "--head", "new", *words, says="--head new")
+
+    def test_causal(self):
+        model = self.model_with_words("mistral")
+        data = self.data([{"text": f"the {letter} good day", "answer": letter} for letter in "abcdefgh"])
+        whole = self.finetune(model, data, "--steps", "20", "--lr", "1e-2")
+        self.assertLess(whole["losses"][-1]["value"], 0.5 * whole["losses"][0]["value"])
+        before = self.theseus("evaluate", model, "--data", data, "--json", "--quiet").stdout
+        after = self.theseus("evaluate", self.here / "out", "--data", data, "--json", "--quiet").stdout
+        self.assertLess(json.loads(after)["value"], 0.5 * json.loads(before)["value"])
+        # Only the answer is learnt, after the text.
+        answers = self.finetune(model, data, "--steps", "2", "--answer", "{answer}", out="answers")
+        self.assertNotEqual(answers["losses"][0]["value"], whole["losses"][0]["value"])
+
+    def test_refused(self):
+        model = self.model_with_words("bert_bare")
+        data = self.data([{"text": "the day"}, {"text": "the night"}])
+        words = ["finetune", "--model", model, "--data", data, "--out", self.here / "out",
+                 "--batch-size", "2", "--validation", "none", "--steps", "2", "--quiet"]
+        self.refused(*words, says="no labels to learn from")
+        self.refused(*words, "--head", "keep", says=["no head to keep", "--head new"])
+        self.data([])
+        self.refused(*words, says="data.jsonl")
+        change_json(model / "config.json", {"hidden_act": "magic"})
+        self.refused(*words, says="magic")
+
+
+if __name__ == "__main__":
+    support.main()
