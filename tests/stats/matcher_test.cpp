@@ -24,16 +24,25 @@ Sequences image(int64_t grid, int64_t width, uint64_t seed) {
   return {.rows = drawn({kSequences, grid * grid + 1, width}, seed), .grid = grid};
 }
 
-// The last two tokens of sequence 1 and the last of sequence 2 are padding.
+// The last two tokens of sequence 1 and the last of sequence 2 are padding. The first token stands for no
+// text, the others for equal shares of 63 bytes.
 Sequences text(int64_t tokens, int64_t width, uint64_t seed) {
   const auto lengths = at::tensor({tokens, tokens - 2, tokens - 1}).unsqueeze(1);
   return {
       .rows = drawn({kSequences, tokens, width}, seed),
-      .kept = at::arange(tokens).unsqueeze(0).lt(lengths)};
+      .kept = at::arange(tokens).unsqueeze(0).lt(lengths),
+      .spans =
+          at::stack(
+              {at::arange(tokens) * (63 / tokens), (at::arange(tokens) + 1) * (63 / tokens)}, -1)
+              .index_fill(0, at::tensor({0}), 0)
+              .expand({kSequences, tokens, 2})};
 }
 
 // Every kind of pair that the matcher takes.
 std::vector<std::pair<Sequences, Sequences>> pairs_for(const std::string& name) {
+  if (name == "offsets") {
+    return {{text(7, 6, 1), text(7, 5, 2)}, {text(7, 6, 1), text(9, 5, 2)}};
+  }
   std::vector<std::pair<Sequences, Sequences>> pairs = {{image(4, 6, 1), image(4, 5, 2)}};
   if (name != "grid") {
     pairs.emplace_back(text(7, 6, 1), text(7, 5, 2));
@@ -129,6 +138,54 @@ TEST(Grid, NeedsImages) {
   auto headless = image(3, 5, 2);
   headless.rows = headless.rows.narrow(1, 0, 9);
   tests::expect_parts(error(image(3, 6, 1), headless), "target", "9 tokens", "class token");
+}
+
+at::Tensor spans(const std::vector<std::vector<int64_t>>& pairs) {
+  std::vector<at::Tensor> rows;
+  for (const auto& pair : pairs) {
+    rows.push_back(at::tensor(pair, at::kLong));
+  }
+  return at::stack(rows).unsqueeze(0);
+}
+
+// "[CLS] play ##ing tennis [SEP]" against "<s> pl aying ten nis </s>": rows are means by shared bytes.
+TEST(Offsets, PairsByTheTextTokensStandFor) {
+  const Sequences source{
+      .rows = at::tensor({10.0F, 1.0F, 2.0F, 4.0F, 20.0F}).view({1, 5, 1}),
+      .spans = spans({{0, 0}, {0, 4}, {4, 7}, {8, 14}, {0, 0}})};
+  const Sequences target{
+      .rows = at::arange(6, at::kFloat).view({1, 6, 1}),
+      .spans = spans({{0, 0}, {0, 2}, {2, 7}, {8, 11}, {11, 14}, {0, 0}})};
+  const auto paired = matcher("offsets").match(source, target);
+  EXPECT_TRUE(at::equal(paired.target, at::arange(6, at::kFloat).view({6, 1})));
+  const auto expected = at::tensor({10.0F, 1.0F, (2 * 1.0F + 3 * 2.0F) / 5, 4.0F, 4.0F, 20.0F});
+  EXPECT_TRUE(at::allclose(paired.source.flatten(), expected));
+}
+
+// Text that one side lacks (cut off, or thrown away by its tokenizer) is left out, as is an end that is
+// text on one side only.
+TEST(Offsets, LeavesOutWhatTheOtherLacks) {
+  const Sequences source{
+      .rows = at::tensor({1.0F, 2.0F, 3.0F}).view({1, 3, 1}),
+      .spans = spans({{0, 3}, {4, 5}, {0, 0}})};
+  const Sequences target{
+      .rows = at::tensor({7.0F, 8.0F, 9.0F, 6.0F}).view({1, 4, 1}),
+      .spans = spans({{0, 0}, {0, 3}, {3, 4}, {6, 9}})};
+  const auto paired = matcher("offsets").match(source, target);
+  EXPECT_TRUE(at::equal(paired.source, at::tensor({1.0F}).view({1, 1})));
+  EXPECT_TRUE(at::equal(paired.target, at::tensor({8.0F}).view({1, 1})));
+}
+
+TEST(Offsets, NeedsSpansThatMeet) {
+  const auto error = [](const Sequences& source, const Sequences& target) {
+    return tests::error_of([&] { matcher("offsets").match(source, target); });
+  };
+  auto bare = text(7, 6, 1);
+  bare.spans = at::Tensor();
+  tests::expect_parts(error(bare, text(7, 5, 2)), "offsets", "source", "give texts");
+  const Sequences left{.rows = at::zeros({1, 1, 1}), .spans = spans({{0, 3}})};
+  const Sequences right{.rows = at::zeros({1, 1, 1}), .spans = spans({{3, 5}})};
+  tests::expect_parts(error(left, right), "no token of the source shares text");
 }
 
 TEST(Linear, ResamplesToTheTargetsLength) {

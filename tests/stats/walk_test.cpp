@@ -55,7 +55,7 @@ class Fixture {
     std::map<int64_t, Moments> moments;
     WalkState state;
     for (const auto& [first, last] : groups) {
-      walk.run(first, last, batch_, batch_, state, moments);
+      walk.run(first, last, {batch_, batch_}, state, moments);
       walk.drop(first, last);
     }
     return moments;
@@ -175,7 +175,7 @@ TEST(Walk, LeavesTheStatesOfAWholePass) {
     auto pass = target.begin(fixture.batch());
     target.network().enter(pass);
     for (int64_t stage = 0; stage + 1 < walk.stages(); ++stage) {
-      walk.run(stage, stage + 1, fixture.batch(), fixture.batch(), state, moments);
+      walk.run(stage, stage + 1, {fixture.batch(), fixture.batch()}, state, moments);
       if (stage > 0) {
         target.run_block(stage - 1, pass);
       }
@@ -200,8 +200,10 @@ TEST(Walk, SaysWhichModelABatchDoesNotFit) {
   const model::Batch good = tests::planted_calibration(source, 2, 1);
   const model::Batch bad = {{"pixel_values", at::zeros({2, 3, 5, 5})}};
   tests::expect_parts(
-      tests::error_of([&] { walk.run(0, 1, good, bad, state, moments); }), "running", "target",
-      "pixel_values");
+      tests::error_of([&] {
+        walk.run(0, 1, {good, bad}, state, moments);
+      }),
+      "running", "target", "pixel_values");
 }
 
 TEST(Blended, IsTheMeanOfItsParts) {

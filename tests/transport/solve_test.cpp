@@ -69,7 +69,7 @@ class Fixture {
         {.matchers = matchers_, .grams = {.source = true, .target = true}, .observed = observed});
     stats::WalkState state;
     std::map<int64_t, stats::Moments> moments;
-    walk.run(0, walk.stages(), batch_, batch_, state, moments);
+    walk.run(0, walk.stages(), {batch_, batch_}, state, moments);
     const Observed source(source_, batch_), target(target_, batch_);
     int64_t derived = 0;
     for (int64_t stage = 1; stage < walk.stages(); ++stage) {

@@ -87,9 +87,9 @@ std::string whole_number_error(const std::string& text) {
 
 // Options that decide the maps, and so are not given with an alignment.
 constexpr const char* kOfTheMaps[] = {
-    "--calibration", "--method",     "--match", "--center",  "--whiten",
-    "--ridge",       "--rank",       "--depth", "--batches", "--batch-size",
-    "--memory",      "--save-every", "--split", "--shots",   "--max-length"};
+    "--calibration", "--method", "--match",      "--center",     "--whiten", "--ridge",
+    "--rank",        "--depth",  "--batches",    "--batch-size", "--memory", "--save-every",
+    "--split",       "--shots",  "--max-length", "--in-order"};
 
 }  // namespace
 
@@ -189,6 +189,11 @@ void TransportOptions::add(CLI::App& app, For command) {
   if (command != For::kAlign) {
     app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
         ->capture_default_str();
+    if (command != For::kDiagnose) {
+      app.add_flag(
+          "--in-order", align.in_order,
+          "make each block's maps with the blocks before it already updated");
+    }
     app.add_flag("--heads", job_.heads, "carry heads onto labels or vocabulary where sizes agree");
     app.add_flag("--partial", job_.partial, "leave behind what the calibration does not reach");
     app.add_option("--alpha", job_.alpha, "strength of the update")

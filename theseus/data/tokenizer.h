@@ -20,6 +20,7 @@ struct Encoding {
   // Bytes of the text that each token stands for (of its own text in a pair); 0, 0 for what was added.
   // They begin and end at characters: tokens that share a character's bytes all have the whole of it.
   std::vector<std::pair<int64_t, int64_t>> spans;
+  int64_t second = -1;  // where the second text of a pair begins among the ids; -1: not a pair
   bool truncated = false;
 };
 

@@ -30,6 +30,30 @@ at::Tensor padded(const std::vector<std::vector<int64_t>>& rows, int64_t fill) {
   return result;
 }
 
+using Spans = std::vector<std::pair<int64_t, int64_t>>;
+
+// The second text's characters are others than the first's, whatever their places.
+Spans spans_of(const data::Encoding& encoded, size_t first_size) {
+  auto spans = encoded.spans;
+  const auto shift = static_cast<int64_t>(first_size) + 1;
+  for (auto i = encoded.second; i >= 0 && i < static_cast<int64_t>(spans.size()); ++i) {
+    auto& span = spans[static_cast<size_t>(i)];
+    span = span.first == span.second ? span : std::pair(span.first + shift, span.second + shift);
+  }
+  return spans;
+}
+
+at::Tensor padded(const std::vector<Spans>& rows) {
+  std::vector<std::vector<int64_t>> begins(rows.size()), ends(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (const auto& span : rows[i]) {
+      begins[i].push_back(span.first);
+      ends[i].push_back(span.second);
+    }
+  }
+  return at::stack({padded(begins, 0), padded(ends, 0)}, -1);
+}
+
 }  // namespace
 
 Reader::Reader(const Model& model, int64_t longest)
@@ -70,6 +94,7 @@ const data::Tokenizer& Reader::tokenizer() const {
 Batch Reader::texts(const std::vector<data::Worded>& texts) {
   const auto& tokenizer = this->tokenizer();
   std::vector<std::vector<int64_t>> ids, types, mask, answers, starts;
+  std::vector<Spans> spans, decoder_spans;
   for (const auto& text : texts) {
     const std::string_view second = text.second;
     const auto encoded =
@@ -78,6 +103,7 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
     ids.push_back(encoded.ids);
     types.push_back(encoded.types);
     mask.emplace_back(encoded.ids.size(), 1);
+    spans.push_back(spans_of(encoded, text.first.size()));
     if (!text.answer.empty()) {
       const auto answer = tokenizer.encode(text.answer, nullptr, longest_);
       truncated_ += answer.truncated ? 1 : 0;
@@ -85,8 +111,12 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
       starts.push_back(answer.ids);
       starts.back().insert(starts.back().begin(), decoder_start_);
       starts.back().pop_back();
+      decoder_spans.push_back(answer.spans);
+      decoder_spans.back().insert(decoder_spans.back().begin(), {0, 0});
+      decoder_spans.back().pop_back();
     }
   }
+  spans_ = {{"input_ids", padded(spans)}};
   Batch batch;
   batch[takes(inputs_, "text") ? "text" : "input_ids"] = padded(ids, tokenizer.padding());
   if (takes(inputs_, "attention_mask")) {
@@ -101,6 +131,7 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
         !answers.empty(),
         "an encoder-decoder reads answers, too: a wording with an answer is needed");
     batch["decoder_input_ids"] = padded(starts, tokenizer.padding());
+    spans_["decoder_input_ids"] = padded(decoder_spans);
   }
   return batch;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,10 @@ class Reader {
   // without answers. Of the last call of texts().
   const at::Tensor& answers() const { return answers_; }
   int64_t longest() const { return longest_; }  // ids of a text
+  // By the input whose ids they place (input_ids, decoder_input_ids): the bytes [n, t, 2] of text that each
+  // id stands for, from .. to; a second text lies behind the first. Equal numbers for what was added and
+  // for padding. Of the last call of texts().
+  const std::map<std::string, at::Tensor>& spans() const { return spans_; }
   // Texts that were longer than the model takes, so far.
   int64_t truncated() const { return truncated_; }
 
@@ -46,6 +51,7 @@ class Reader {
   mutable std::optional<data::Preprocessing> preprocessing_;
   mutable std::unique_ptr<data::Tokenizer> tokenizer_;
   at::Tensor answers_;
+  std::map<std::string, at::Tensor> spans_;
   int64_t truncated_ = 0;
 };
 

@@ -60,7 +60,8 @@ HeldOut::HeldOut(
           opened.source,
           opened.target,
           route,
-          {.matchers = transport::matchers_of(opened.target.architecture(), options.match),
+          {.matchers = transport::matchers_of(
+               opened.target.architecture(), options.match, inputs.has_spans()),
            .grams = {.source = true, .target = true},
            .observed = raw_.observed_for(needed)}),
       states_(static_cast<size_t>(inputs.batches())) {}
@@ -70,8 +71,7 @@ std::map<std::string, Likeness> HeldOut::measure(int64_t stage, const transport:
   for (int64_t batch = 0; batch < inputs_.batches(); ++batch) {
     with_context(c10::str("running held-out batch ", batch + 1), [&] {
       walk_.run(
-          stage, stage + 1, inputs_.source(batch), inputs_.target(batch),
-          states_[static_cast<size_t>(batch)], moments);
+          stage, stage + 1, inputs_.pair(batch), states_[static_cast<size_t>(batch)], moments);
     });
   }
   walk_.drop(stage, stage + 1);

@@ -173,6 +173,41 @@ void require_factors(
   }
 }
 
+// A target block's tensors with the update on them, from the groups that are on disk.
+std::map<std::string, at::Tensor> updated_block(
+    const Opened& opened, const fs::path& work, int64_t block, double alpha) {
+  CarriedFiles files(work);
+  files.open();
+  const Assembly assembly(opened.target.architecture(), files);
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& parameter : opened.target.architecture().parameters) {
+    if (parameter.block == block && assembly.contains(parameter.tensor)) {
+      const auto base = opened.target.checkpoint().tensor(parameter.stored).to(at::kFloat);
+      tensors[parameter.tensor] = base + alpha * assembly.delta(parameter.tensor);
+    }
+  }
+  return tensors;
+}
+
+// A source block's tensors as tuned.
+std::map<std::string, at::Tensor> tuned_block(const Opened& opened, int64_t block) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& parameter : opened.source.architecture().parameters) {
+    const auto delta =
+        parameter.block == block ? opened.update->find_delta(parameter) : at::Tensor();
+    if (!delta.defined()) {
+      continue;
+    }
+    auto& whole = tensors[parameter.tensor];
+    if (!whole.defined()) {
+      whole = opened.source.checkpoint().tensor(parameter.stored).to(at::kFloat, false, true);
+    }
+    auto part = parameter.fused() ? whole.narrow(0, parameter.row, parameter.shape[0]) : whole;
+    part.add_(delta);
+  }
+  return tensors;
+}
+
 // Carries every group as its maps come.
 void carry_all(
     const JobOptions& options,
@@ -199,6 +234,11 @@ void carry_all(
             files.write(first, group, rows);
             group.clear();
             rows = ordered_json::array();
+          },
+      .tuned = [&](int64_t block) { return tuned_block(opened, block); },
+      .updated =
+          [&](int64_t block) {
+            return updated_block(opened, files.directory(), block, options.alpha);
           }};
   const auto needed = transport::spaces_of(plan);
   if (maps.aligner) {

@@ -14,6 +14,8 @@ namespace theseus::stats {
 namespace {
 
 const std::set<std::string> kIgnored = {"label", "labels"};
+const std::map<std::string, std::string> kSpans = {
+    {"spans", "input_ids"}, {"decoder_spans", "decoder_input_ids"}};
 
 bool takes(const model::Architecture& architecture, const std::string& name) {
   const auto& inputs = architecture.inputs;
@@ -89,7 +91,25 @@ void require_finite(const checkpoint::Checkpoint& file, const std::string& name)
   file.forget(name);
 }
 
+// An input's shape, without regard to what OpenCLIP calls it.
+c10::IntArrayRef shape_of(const model::Batch& inputs, const std::string& name) {
+  const auto found = inputs.find(name);
+  const auto text = name == "input_ids" ? inputs.find("text") : inputs.end();
+  return found != inputs.end()  ? found->second.sizes()
+         : text != inputs.end() ? text->second.sizes()
+                                : c10::IntArrayRef();
+}
+
 }  // namespace
+
+at::Tensor find_spans(
+    const std::map<std::string, at::Tensor>& spans,
+    const model::Batch& inputs,
+    const std::string& tower) {
+  const bool answers = tower == "decoder" && inputs.contains("decoder_input_ids");
+  const auto found = spans.find(answers ? "decoder_input_ids" : "input_ids");
+  return found == spans.end() ? at::Tensor() : found->second;
+}
 
 Calibration Calibration::open(
     const std::filesystem::path& path,
@@ -109,6 +129,7 @@ Calibration Calibration::open(
         result.sequences_ == most_target, "it holds ", result.sequences_,
         " sequences for the source and ", most_target, " for the target; they must pair");
     check_counts(result.source_, result.target_);
+    result.check_spans();
     result.batches_ = (result.sequences_ + sampling.batch_size - 1) / sampling.batch_size;
     if (sampling.batches > 0) {
       result.draw(sampling);
@@ -127,6 +148,12 @@ void Calibration::take(
     const auto bare = own ? info.name.substr(7) : info.name;
     if (kIgnored.contains(bare)) {
       labels = true;
+      continue;
+    }
+    if (const auto spans = kSpans.find(bare); spans != kSpans.end()) {
+      require(own, "tensor ", info.name, " must be source/", bare, " or target/", bare);
+      auto& side = info.name.starts_with("source/") ? source_spans_ : target_spans_;
+      side[spans->second] = file.tensor(info.name);
       continue;
     }
     require_finite(file, info.name);
@@ -153,6 +180,32 @@ void Calibration::take(
   }
 }
 
+void Calibration::check_spans() const {
+  require(
+      source_spans_.size() == target_spans_.size(), "it holds spans for the ",
+      source_spans_.empty() ? "target" : "source", " only; both models' tokens need them");
+  const auto check = [](const auto& side, const auto& spans, const model::Batch& inputs) {
+    for (const auto& [name, tensor] : spans) {
+      auto expected = shape_of(inputs, name).vec();
+      expected.push_back(2);
+      require(
+          tensor.sizes() == expected && tensor.scalar_type() == at::kLong, side, "'s spans of ",
+          name, " are ", tensor.scalar_type(), " ", tensor.sizes(), ", expected int64 ",
+          c10::IntArrayRef(expected), ": from and to for each id");
+    }
+  };
+  check("source", source_spans_, source_);
+  check("target", target_spans_, target_);
+}
+
+PairedBatch Calibration::pair(int64_t batch) const {
+  return {
+      .source = source(batch),
+      .target = target(batch),
+      .source_spans = cut(source_spans_, batch),
+      .target_spans = cut(target_spans_, batch)};
+}
+
 void Calibration::draw(const Sampling& sampling) {
   require(
       sampling.batches * sampling.batch_size <= sequences_, sampling.batches, " batches of ",
@@ -170,7 +223,8 @@ Calibration Calibration::part(const Place& first, const Place& last) const {
   auto result = *this;
   result.order_.clear();
   result.sequences_ = 0;
-  for (auto* inputs : {&result.source_, &result.target_}) {
+  for (auto* inputs :
+       {&result.source_, &result.target_, &result.source_spans_, &result.target_spans_}) {
     for (auto& [name, tensor] : *inputs) {
       const auto size = tensor.size(0);
       const auto used = std::min(size, sequences_);

@@ -18,12 +18,26 @@ struct Sampling {
   uint64_t seed = 0;
 };
 
+// What both models get of a batch, and, where they tokenize differently, which text each token stands
+// for, by the input whose ids they are: int64 [n, t, 2], bytes from .. to, equal for what is no text.
+struct PairedBatch {
+  model::Batch source, target;
+  std::map<std::string, at::Tensor> source_spans = {}, target_spans = {};
+};
+
+// The spans of a tower's tokens, or an undefined tensor.
+at::Tensor find_spans(
+    const std::map<std::string, at::Tensor>& spans,
+    const model::Batch& inputs,
+    const std::string& tower);
+
 // Unlabelled inputs for both models, in batches. Sequence i of the source's inputs and sequence i of
 // the target's show the same thing.
 class Calibration {
  public:
   // A file of tensors: pixel_values or input_ids (attention_mask, token_type_ids,
-  // decoder_input_ids), for both models or, under source/NAME and target/NAME, for each its own.
+  // decoder_input_ids), for both models or, under source/NAME and target/NAME, for each its own; then
+  // also source/spans and target/spans (decoder_spans), which say what text the tokens stand for.
   // Reads the header; opens no model. Throws InputError when a model would get nothing, when counts
   // differ, or for a tensor of another name.
   static Calibration open(
@@ -46,6 +60,9 @@ class Calibration {
   // Inputs run out at their own ends: a batch may have texts and no images.
   model::Batch source(int64_t batch) const { return cut(source_, batch); }
   model::Batch target(int64_t batch) const { return cut(target_, batch); }
+  PairedBatch pair(int64_t batch) const;
+  // Whether it says which text each token stands for.
+  bool has_spans() const { return !source_spans_.empty(); }
 
  private:
   // The file's tensors, each for the models that it is meant for.
@@ -53,6 +70,7 @@ class Calibration {
       const checkpoint::Checkpoint& file,
       const model::Architecture& source,
       const model::Architecture& target);
+  void check_spans() const;
   void draw(const Sampling& sampling);
   // Sequences first(n) .. last(n) - 1 of every input with n sequences, in the order of this one.
   using Place = std::function<int64_t(int64_t count)>;
@@ -60,7 +78,8 @@ class Calibration {
   model::Batch cut(const model::Batch& whole, int64_t batch) const;
 
   std::filesystem::path path_;
-  model::Batch source_, target_;                   // views of the file
+  model::Batch source_, target_;  // views of the file
+  std::map<std::string, at::Tensor> source_spans_, target_spans_;
   std::map<int64_t, std::vector<int64_t>> order_;  // by count; empty: as they stand
   int64_t batch_size_ = 0;
   int64_t batches_ = 0;

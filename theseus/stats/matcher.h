@@ -15,6 +15,7 @@ struct Sequences {
   at::Tensor rows;   // [n, t, d]
   at::Tensor kept;   // bool [n, t], false for padding; undefined: no padding
   int64_t grid = 0;  // patches a side that follow the class token; 0: not an image
+  at::Tensor spans;  // int64 [n, t, 2], the text of each token, from .. to; undefined: not known
 };
 
 struct PairedRows {
@@ -29,6 +30,7 @@ struct PairedRows {
 struct Matcher {
   std::string_view summary;
   bool images_only = false;
+  bool needs_spans = false;
   PairedRows (*match)(const Sequences& source, const Sequences& target);
 };
 

@@ -109,6 +109,14 @@ Tensors text_inputs(model::Reader& reader, const std::vector<data::Worded>& text
   return result;
 }
 
+// Which text each token stands for, so that tokens of two tokenizers pair.
+void add_spans(const model::Reader& reader, const std::string& side, Tensors& tensors) {
+  for (const auto& [input, spans] : reader.spans()) {
+    const auto* name = input == "input_ids" ? "spans" : "decoder_spans";
+    tensors.emplace_back(side + name, spans);
+  }
+}
+
 bool same(const Tensors& left, const Tensors& right) {
   return std::equal(
       left.begin(), left.end(), right.begin(), right.end(), [](const auto& a, const auto& b) {
@@ -161,6 +169,8 @@ ordered_json prepare_calibration(
       for (const auto& [name, tensor] : other) {
         tensors.emplace_back("target/" + name, tensor);
       }
+      add_spans(from, "source/", tensors);
+      add_spans(to, "target/", tensors);
     }
     checkpoint::write_safetensors(path, tensors);
     record["tokenizers"] = {

@@ -27,6 +27,7 @@ int64_t tokens_of(const Sequences& side) {
 struct Walk::Side {
   model::Model& model;
   model::Pass pass;
+  const std::map<std::string, at::Tensor>& spans;
   std::map<std::string, at::Tensor> before = {};  // streams as they entered the current block
   int64_t block = -1;                             // the one that has run; -1: none yet
   Rows rows = {};                                 // of that block
@@ -82,7 +83,7 @@ void Walk::run_source_block(const SourceBlock& block, Side& side) {
 
 Sequences Walk::sequences(
     const Side& side, const std::string& tower, const at::Tensor& rows) const {
-  Sequences result{.rows = rows};
+  Sequences result{.rows = rows, .spans = find_spans(side.spans, side.pass.batch, tower)};
   if (const auto kept = side.pass.kept.find(tower); kept != side.pass.kept.end()) {
     result.kept = kept->second;
   }
@@ -159,21 +160,42 @@ void Walk::step(int64_t stage, Side& source, Side& target) {
   }
 }
 
+// Brings both sides from where the blocks before `stage` began to where they end now.
+void Walk::rerun_before(int64_t stage, Side& source, Side& target) {
+  if (!collect_.in_order || stage < 2) {
+    return;
+  }
+  const auto& done = route_.pairs[static_cast<size_t>(stage - 2)];
+  const bool more = stage + 1 < stages();
+  const auto next = more ? route_.pairs[static_cast<size_t>(stage - 1)] : BlockPair{-1, -1, 1};
+  if (next.source != done.source) {
+    run_source_block(route_.source[static_cast<size_t>(done.source)], source);
+    source_capture_.take();
+  }
+  if (next.target != done.target) {
+    target_.run_block(done.target, target.pass);
+    target_capture_.take();
+  }
+}
+
 void Walk::run(
     int64_t first,
     int64_t last,
-    const model::Batch& source_batch,
-    const model::Batch& target_batch,
+    const PairedBatch& batch,
     WalkState& state,
     std::map<int64_t, Moments>& moments) {
-  Side source{source_, source_.begin(source_batch, &source_capture_)};
-  Side target{target_, target_.begin(target_batch, &target_capture_)};
+  Side source{source_, source_.begin(batch.source, &source_capture_), batch.source_spans};
+  Side target{target_, target_.begin(batch.target, &target_capture_), batch.target_spans};
   // Nothing is learned from what a head writes, and over a vocabulary it would be large.
   source.pass.last_token_only = target.pass.last_token_only = true;
   source.pass.streams = std::move(state.source);
   source.pass.kept = std::move(state.source_kept);
   target.pass.streams = std::move(state.target);
   target.pass.kept = std::move(state.target_kept);
+  {
+    const Stopwatch watch(seconds_, "forward");
+    rerun_before(first, source, target);
+  }
   for (int64_t stage = first; stage < last; ++stage) {
     {
       const Stopwatch watch(seconds_, "forward");
@@ -185,10 +207,14 @@ void Walk::run(
   // A block that the next pair needs too is run again from where it began.
   const bool more = last >= 1 && last + 1 < stages();
   const auto next = more ? route_.pairs[static_cast<size_t>(last - 1)] : BlockPair{-1, -1, 1};
+  const auto left = [&](const Side& side, int64_t next_block) {
+    const bool again = (more && next_block == side.block) || (collect_.in_order && side.block >= 0);
+    return again ? side.before : side.pass.streams;
+  };
   state = {
-      .source = more && next.source == source.block ? source.before : source.pass.streams,
+      .source = left(source, next.source),
       .source_kept = source.pass.kept,
-      .target = more && next.target == target.block ? target.before : target.pass.streams,
+      .target = left(target, next.target),
       .target_kept = target.pass.kept};
 }
 

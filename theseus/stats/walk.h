@@ -27,6 +27,8 @@ struct Collect {
   std::map<std::string, const Matcher*> matchers;  // by tower
   Grams grams;
   std::set<std::string> observed;  // the target's spaces whose moments are wanted
+  // A block runs again, with the weights that it has then, before the next one begins.
+  bool in_order = false;
 };
 
 // The two models in step. Stage 0 is what comes before the blocks, then one stage for every pair of
@@ -43,8 +45,7 @@ class Walk {
   void run(
       int64_t first,
       int64_t last,
-      const model::Batch& source_batch,
-      const model::Batch& target_batch,
+      const PairedBatch& batch,
       WalkState& state,
       std::map<int64_t, Moments>& moments);
   // Frees the weights that stages first .. last - 1 brought in.
@@ -59,6 +60,7 @@ class Walk {
   void add(int64_t stage, const Side& source, const Side& target, Moments& moments);
   Sequences sequences(const Side& side, const std::string& tower, const at::Tensor& rows) const;
   void run_source_block(const SourceBlock& block, Side& side);
+  void rerun_before(int64_t stage, Side& source, Side& target);
 
   model::Model& source_;
   model::Model& target_;

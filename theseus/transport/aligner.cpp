@@ -31,6 +31,11 @@ Aligner::Aligner(
         });
   }
   route_ = make_route(from, to, options.depth, similarity_);
+  require(
+      !options.in_order || !depths_differ(from, to) || options.depth == Depth::kMatch,
+      "--in-order runs tuned blocks of the source, and an interpolated source has none; use "
+      "--depth "
+      "match");
 }
 
 Aligner::Aligner(
@@ -67,7 +72,7 @@ void Aligner::prepare() {
   if (calibration_ == nullptr) {
     return;
   }
-  matchers_ = matchers_of(target_.architecture(), options_.match);
+  matchers_ = matchers_of(target_.architecture(), options_.match, calibration_->has_spans());
   same_words_ = require_one_vocabulary(source_, target_, *calibration_, matchers_);
   source_tokens_ = tokens_by_tower(source_, "source", calibration_->source(0));
   target_tokens_ = tokens_by_tower(target_, "target", calibration_->target(0));
@@ -147,8 +152,31 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .source_tokens = source_tokens_,
       .target_tokens = target_tokens_,
       .batch_size = options_.sampling.batch_size,
-      .sequences = calibration_ == nullptr ? 0 : calibration_->sequences()};
+      .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
+      .one_by_one = options_.in_order};
   return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory());
+}
+
+std::pair<std::vector<std::string>, std::vector<std::string>> Aligner::replace_before(
+    int64_t stage, const Sink& sink) const {
+  if (!options_.in_order || stage < 2) {
+    return {};
+  }
+  const auto replace = [](model::Model& model, const std::map<std::string, at::Tensor>& tensors) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : tensors) {
+      model.weights().replace(name, value);
+      names.push_back(name);
+    }
+    return names;
+  };
+  const auto& done = route_.pairs[static_cast<size_t>(stage - 2)];
+  const auto& block = route_.source[static_cast<size_t>(done.source)];
+  const bool last = stage - 1 == static_cast<int64_t>(route_.pairs.size());
+  const bool passed = last || route_.pairs[static_cast<size_t>(stage - 1)].source != done.source;
+  return {
+      passed ? replace(source_, sink.tuned(block.run_as)) : std::vector<std::string>(),
+      replace(target_, sink.updated(done.target))};
 }
 
 void Aligner::run(
@@ -157,11 +185,18 @@ void Aligner::run(
     const Sink& sink,
     const Watch& watch,
     double seconds) {
+  require<InternalError>(
+      !options_.in_order || (sink.tuned && sink.updated),
+      "in order, but nothing says what the update leaves");
   const auto plan = agreed_schedule(work, schedule(needed));
   Solver solver(source_, target_, route_, *method_, options_.maps);
   const auto observed = solver.observed_for(needed);
   stats::Walk walk(
-      source_, target_, route_, {.matchers = matchers_, .grams = grams(), .observed = observed});
+      source_, target_, route_,
+      {.matchers = matchers_,
+       .grams = grams(),
+       .observed = observed,
+       .in_order = options_.in_order});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds);
   Position position;
@@ -178,17 +213,23 @@ void Aligner::run(
                         static_cast<double>(batch) * static_cast<double>(last - first);
       watch(done, steps, c10::str(what, " stage ", first + 1, " of ", walk.stages()));
     };
+    const auto replaced = replace_before(first, sink);
     for (auto batch = first == position.first ? position.batch : 0; batch < batches; ++batch) {
       tell(batch, "walking");
       auto state = memory.take(first, batch);
       with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
-        walk.run(
-            first, last, calibration_->source(batch), calibration_->target(batch), state, moments);
+        walk.run(first, last, calibration_->pair(batch), state, moments);
       });
       memory.put(last, batch, std::move(state));
       memory.save({first, batch + 1}, moments, solver.outer());
     }
-    walk.drop(first, last);
+    for (const auto& name : replaced.first) {
+      source_.weights().restore(name);
+    }
+    for (const auto& name : replaced.second) {
+      target_.weights().restore(name);
+    }
+    walk.drop(options_.in_order ? std::max<int64_t>(first - 1, 0) : first, last);
     for (auto stage = first; stage < last; ++stage) {
       tell(batches, "solving");
       const auto solved = [&] {

@@ -22,6 +22,8 @@ struct AlignOptions {
   Depth depth = Depth::kMatch;
   stats::Sampling sampling;
   int64_t memory = 0;  // bytes; 0: what is free
+  // Each block's maps are made with the blocks before it as fine-tuning and the update leave them.
+  bool in_order = false;
 };
 
 // How far the work has come, in its own units, and what is being done.
@@ -33,6 +35,9 @@ struct Sink {
   std::function<void(int64_t stage, const MapSet& maps, const stats::Moments& moments)> stage;
   // The group that began with `first` is complete: what it gave must be on disk.
   std::function<void(int64_t first)> group;
+  // For AlignOptions::in_order: the tensors of a source block as tuned, and of a target block as the
+  // update leaves them, by name.
+  std::function<std::map<std::string, at::Tensor>(int64_t block)> tuned = {}, updated = {};
 };
 
 // Learns how the inner spaces of two models correspond.
@@ -81,6 +86,10 @@ class Aligner {
 
  private:
   void prepare();
+  // While a stage is walked the blocks before it are the tuned and the updated one; returns what was
+  // replaced in the source and in the target.
+  std::pair<std::vector<std::string>, std::vector<std::string>> replace_before(
+      int64_t stage, const Sink& sink) const;
   stats::Grams grams() const;
 
   model::Model& source_;

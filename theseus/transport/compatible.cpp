@@ -56,8 +56,9 @@ bool require_same_tokenizer(const model::Model& source, const model::Model& targ
     if (fs::is_regular_file(left / name, ignored) && fs::is_regular_file(right / name, ignored)) {
       require(
           same_file(left / name, right / name), "the tokenizers differ (", name,
-          "): token i of the source is not token i of the target, so their rows do not pair; use "
-          "--match mean with source/input_ids and target/input_ids");
+          "): token i of the source is not token i of the target, so their rows do not pair; give "
+          "texts as --calibration, which pairs them by characters, or --match mean with "
+          "source/input_ids and target/input_ids");
       compared = true;
     }
   }
@@ -76,18 +77,23 @@ void require_one_family(const model::Model& source, const model::Model& target) 
 }
 
 std::map<std::string, const stats::Matcher*> matchers_of(
-    const model::Architecture& target, const std::string& word) {
+    const model::Architecture& target, const std::string& word, bool spans_known) {
   const bool images = std::any_of(
       target.towers.begin(), target.towers.end(),
       [](const auto& tower) { return tower.image > 0; });
   std::map<std::string, const stats::Matcher*> result;
   for (const auto& tower : target.towers) {
-    const std::string fallback = tower.image > 0 ? "grid" : "tokens";
+    const std::string fallback = tower.image > 0 ? "grid" : spans_known ? "offsets" : "tokens";
     const auto& asked = stats::all_matchers();
     const auto& matcher = find_plugin(asked, "matcher", word.empty() ? fallback : word);
     require(
         !matcher.images_only || images, "--match ", word,
         " is for images, and this model reads text; use tokens, mean or cls");
+    require(
+        !matcher.needs_spans || tower.image > 0 || spans_known, "--match ", word,
+        " pairs tokens by the text they stand for, which this calibration does not say, or need "
+        "not "
+        "because both models get the same ids; use tokens, or give texts and two tokenizers");
     const bool beside_images = tower.image == 0 && images;
     const bool fits = tower.image > 0 || !matcher.images_only;
     result[tower.name] =
@@ -115,8 +121,10 @@ bool require_one_vocabulary(
     require(
         towers[t].vocabulary == other.vocabulary, "the vocabularies differ (", towers[t].vocabulary,
         " in the source, ", other.vocabulary,
-        " in the target), so token i of one is not token i of the other; use --match mean with "
-        "source/input_ids and target/input_ids");
+        " in the target), so token i of one is not token i of the other; give texts as "
+        "--calibration, "
+        "which pairs them by characters, or --match mean with source/input_ids and "
+        "target/input_ids");
     certain = require_same_tokenizer(source, target);
   }
   return certain;

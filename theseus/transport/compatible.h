@@ -13,11 +13,11 @@ namespace theseus::transport {
 // Throws InputError unless both are of one family with the same towers.
 void require_one_family(const model::Model& source, const model::Model& target);
 
-// The matcher of each tower: `word`, or, when empty, grid for images and tokens for text. `grid` is
-// for images: text towers beside an image tower keep `tokens`. Throws InputError when no tower can
-// be matched that way.
+// The matcher of each tower: `word`, or, when empty, grid for images, and for text offsets where the
+// calibration says what text a token stands for, tokens otherwise. Text towers beside an image tower
+// keep that. Throws InputError when no tower can be matched that way.
 std::map<std::string, const stats::Matcher*> matchers_of(
-    const model::Architecture& target, const std::string& word);
+    const model::Architecture& target, const std::string& word, bool spans_known = false);
 
 // Throws InputError where tokens are paired and the two vocabularies differ: in size, or in the
 // tokenizer files that lie beside the models. False when there are none to tell.

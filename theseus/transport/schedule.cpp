@@ -234,7 +234,7 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
     return schedule;
   }
   for (const auto& [first, last] : units) {
-    if (!schedule.groups.empty() &&
+    if (!schedule.groups.empty() && !input.one_by_one &&
         peak_of(schedule.groups.back().first, last) + batch_states <= memory) {
       schedule.groups.back().second = last;
     } else {

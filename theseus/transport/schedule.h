@@ -38,6 +38,7 @@ struct ScheduleInput {
   std::map<std::string, int64_t> source_tokens, target_tokens;  // a sequence, by tower
   int64_t batch_size = 0;
   int64_t sequences = 0;
+  bool one_by_one = false;  // no group has more than one block of the target
 };
 
 // Groups as small as the target's blocks when the hidden states fit `memory` beside them: nothing is

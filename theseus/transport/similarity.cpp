@@ -143,22 +143,20 @@ struct TowerPair {
   at::Tensor p, q;
 };
 
-void add_batch(
-    const TowerPair& pair,
-    const model::Batch& source_batch,
-    const model::Batch& target_batch,
-    Sums& sums) {
+void add_batch(const TowerPair& pair, const stats::PairedBatch& batch, Sums& sums) {
   at::Tensor source_kept, target_kept;
-  const auto s = outputs_of_blocks(pair.source, source_batch, pair.from.name, pair.p, source_kept);
-  const auto r = outputs_of_blocks(pair.target, target_batch, pair.to.name, pair.q, target_kept);
+  const auto s = outputs_of_blocks(pair.source, batch.source, pair.from.name, pair.p, source_kept);
+  const auto r = outputs_of_blocks(pair.target, batch.target, pair.to.name, pair.q, target_kept);
   if (s.empty() || r.empty()) {
     return;
   }
+  const auto source_spans = stats::find_spans(batch.source_spans, batch.source, pair.from.name);
+  const auto target_spans = stats::find_spans(batch.target_spans, batch.target, pair.to.name);
   // Matching rows is linear, so it may come after the sketches.
   const auto paired = [&](const at::Tensor& left, const at::Tensor& right) {
     return pair.matcher.match(
-        {.rows = left, .kept = source_kept, .grid = pair.from.grid()},
-        {.rows = right, .kept = target_kept, .grid = pair.to.grid()});
+        {.rows = left, .kept = source_kept, .grid = pair.from.grid(), .spans = source_spans},
+        {.rows = right, .kept = target_kept, .grid = pair.to.grid(), .spans = target_spans});
   };
   std::vector<at::Tensor> left, right;
   for (const auto& rows : s) {
@@ -213,7 +211,7 @@ at::Tensor block_similarity(
     Sums sums;
     for (int64_t batch = 0; batch < calibration.batches(); ++batch, watch(++done, all)) {
       if (tower.blocks != other.blocks) {  // else block by block, whatever the similarity
-        add_batch(pair, calibration.source(batch), calibration.target(batch), sums);
+        add_batch(pair, calibration.pair(batch), sums);
       }
     }
     if (sums.cross.rows() > 0) {

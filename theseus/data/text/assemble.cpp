@@ -73,6 +73,7 @@ Encoding assemble(
         append(first, kept.first, slot.type, out);
         break;
       case Slot::Kind::kSecond:
+        out.second = static_cast<int64_t>(out.ids.size());
         append(*second, kept.second, slot.type, out);
         break;
     }
