@@ -6,6 +6,8 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/method_words.h"
+#include "theseus/output/supervision.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -30,6 +32,19 @@ EvaluateOptions on(
   return how;
 }
 
+// The job of a row, whose method may bring options.
+output::JobOptions job_of(const CompareOptions& options, const std::string& method) {
+  auto job = options.job;
+  output::set_method(method, job);
+  return job;
+}
+
+// Whether a method looks at examples at all.
+bool uses_calibration(const CompareOptions& options, const std::string& method) {
+  return method != kNone &&
+         (output::method_of(method).needs.moments || output::needs_labels(job_of(options, method)));
+}
+
 // One cell: the target itself, or with the update that `method` carries.
 ordered_json cell(
     const CompareOptions& options,
@@ -45,14 +60,14 @@ ordered_json cell(
   if (method == kNone) {
     return measured();
   }
-  auto job = options.job;
+  auto job = job_of(options, method);
   job.tuned = setting.tuned;
   job.calibration = setting.calibration.empty() ? setting.data : setting.calibration;
-  job.align.method = method;
   job.align.sampling.batches = batches > 0 ? batches : job.align.sampling.batches;
-  if (!maps::method(method).needs.moments) {
+  if (!uses_calibration(options, method)) {
     job.calibration.clear();
     job.split.clear();
+    job.labels = false;
   }
   job.write = "update";
   job.out = directory;
@@ -98,7 +113,9 @@ ordered_json identity_of(const CompareOptions& options) {
       {"source", options.job.source.string()},
       {"target", options.job.target.string()},
       {"settings", settings},
-      {"calibration", {options.job.split, options.job.shots, sampling.batch_size, sampling.seed}},
+      {"calibration",
+       {options.job.split, options.job.shots, sampling.batch_size, sampling.seed,
+        options.job.labels}},
       {"align", {options.job.align.match, options.job.align.depth == transport::Depth::kMatch}},
       {"measure", {how.task, how.limit, how.seed, options.validation, options.test}},
       {"strengths",
@@ -122,7 +139,7 @@ void require_same(const CompareOptions& options, const fs::path& file) {
 }
 
 bool fits(const std::string& method, const CompareOptions& options) {
-  if (method == kNone || !maps::method(method).same_widths) {
+  if (method == kNone || !output::method_of(method).same_widths) {
     return true;
   }
   const auto source = model::Model::open(options.job.source);
@@ -195,7 +212,7 @@ ordered_json compare(
     }
     for (const auto count : batches) {
       // Without activations the number of batches makes no difference.
-      const bool counts = method != kNone && maps::method(method).needs.moments;
+      const bool counts = uses_calibration(options, method);
       if (!counts && count != batches.front()) {
         done += static_cast<int64_t>(options.settings.size());
         continue;

@@ -9,6 +9,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/temporary_directory.h"
 #include "theseus/checkpoint/fingerprint.h"
+#include "theseus/output/supervision.h"
 #include "theseus/stats/prepare.h"
 #include "theseus/transport/compatible.h"
 
@@ -60,7 +61,9 @@ void prepare(const JobOptions& options, Opened& opened, const transport::Watch& 
       .batch_size = sampling.batch_size,
       .shots = options.shots,
       .seed = sampling.seed,
-      .longest = options.longest};
+      .longest = options.longest,
+      .labels = options.labels,
+      .templates = options.templates};
   const TemporaryDirectory directory("theseus-calibration");
   const auto file = directory.path() / "calibration.safetensors";
   opened.drawn = stats::prepare_calibration(
@@ -97,6 +100,7 @@ void require_apart(const JobOptions& options) {
 
 Opened open_all(const JobOptions& options, const transport::Watch& watch) {
   require_apart(options);
+  require_labels_allowed(options);
   std::optional<transport::Alignment> alignment;
   if (!options.alignment.empty()) {
     alignment = transport::Alignment::open(options.alignment);
