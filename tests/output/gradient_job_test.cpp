@@ -10,6 +10,7 @@
 #include "theseus/output/job.h"
 #include "theseus/output/method_words.h"
 
+#include "tests/support/cases.h"
 #include "tests/support/deepen.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/job.h"
@@ -206,6 +207,51 @@ TEST_F(GradientJob, OutputsByGradientsBetweenDepths) {
   }
 }
 
+// Factors stay factors through maps. A mask leaves none.
+TEST_F(GradientJob, Adapters) {
+  JobOptions options;
+  options.source = options.target = tests::case_path("adapted_llama");
+  options.tuned = tests::case_path("adapted_llama_adapter");
+  const auto ids = tests::case_inputs("adapted_llama").at("input_ids");
+  auto wanted = ids.roll({-1}, {1});
+  wanted.select(1, -1).fill_(gradient::kIgnored);
+  tests::write_inputs(
+      scratch_ / "tokens.safetensors", {{"input_ids", ids}, {"wanted", wanted.contiguous()}});
+  options.calibration = scratch_ / "tokens.safetensors";
+  options.labels = true;
+  options.align.method = "gradient-output";
+  options.out = scratch_ / "adapter";
+  const auto record = tests::run(options);
+  EXPECT_EQ(record.at("write"), "adapter");
+  int64_t carried = 0;
+  for (const auto& row : record.at("parameters")) {
+    if (row.contains("source_norm")) {
+      EXPECT_TRUE(row.contains("rank"));
+      EXPECT_NEAR(row.at("norm_error").get<double>(), 0, 1e-5);
+      ++carried;
+    }
+  }
+  EXPECT_GT(carried, 3);
+  options.mask = Mask::kNormal;
+  options.out = scratch_ / "masked";
+  tests::expect_parts(
+      tests::error_of([&] { tests::run(options); }), "a mask leaves no factors", "--write model");
+  options.write = "update";
+  options.align.method = "identity";
+  const auto masked = update(options);
+  options.mask = Mask::kNone;
+  options.labels = false;
+  for (const auto& [name, delta] : update(options)) {
+    const auto& kept = masked.at(name);
+    if (name == "lm_head.weight") {
+      continue;  // a head, which stays
+    }
+    EXPECT_TRUE(at::logical_or(kept == 0, kept == delta).all().item<bool>()) << name;
+    EXPECT_LT(kept.norm().item<double>(), delta.norm().item<double>()) << name;
+    EXPECT_GT(kept.norm().item<double>(), 0) << name;
+  }
+}
+
 // A process that is killed leaves what it has; the next one ends with the same bytes.
 TEST_F(GradientJob, GoesOnToTheSameBytes) {
   struct Killed {};
@@ -248,9 +294,6 @@ TEST_F(GradientJob, Refusals) {
   options.labels = false;
   tests::expect_parts(tests::error_of([&] { tests::run(options); }), "--mask", "--labels");
   options.labels = true;
-  options.write = "adapter";
-  tests::expect_parts(tests::error_of([&] { tests::run(options); }), "adapter");
-  options.write = "update";
   options.calibration.clear();
   options.align.method = "gradient-output";
   tests::expect_parts(tests::error_of([&] { tests::run(options); }), "--calibration is required");

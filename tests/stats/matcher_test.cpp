@@ -34,7 +34,7 @@ Sequences text(int64_t tokens, int64_t width, uint64_t seed) {
       .spans =
           at::stack(
               {at::arange(tokens) * (63 / tokens), (at::arange(tokens) + 1) * (63 / tokens)}, -1)
-              .index_fill(0, at::tensor({0}), 0)
+              .index_fill(0, at::tensor({int64_t{0}}), 0)
               .expand({kSequences, tokens, 2})};
 }
 
