@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ViT-B/16-plus to ViT-B/16 (DataComp-XL): which tokens pair, and how many batches.
+# ViT-B/16-plus (LAION-400M) to ViT-B/16 (DataComp-XL): how many batches, and which tokens pair.
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
-for match in grid linear mean; do
-  compare "match-$match" --methods none,procrustes --match "$match" --batches 1 "$@"
+compare batches --methods none,procrustes --batches "${BATCHES:-1,2,5,10,20}" "$@"
+for match in mean linear grid; do
+  compare "match-$match" --methods procrustes --match "$match" --batches "${MATCH_BATCHES:-1,2,5}" "$@"
 done
-compare batches --methods procrustes --batches "${BATCHES:-1,2,5,10,20}" "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The same architecture with another pre-training: K examples of each class. gradient-mask (the paper's
-# GradFix) and gradient-output also use their labels.
+# The same architecture (ViT-B/16) with another pre-training, DataComp-XL to LAION-2B: K examples of each
+# class. gradient-mask (the paper's GradFix) and gradient-output also use their labels.
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 for shots in ${SHOTS:-1 2 5 10 20}; do

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Flan-T5 to T5 v1.1, summaries of CNN/DailyMail by ROUGE-L, alpha 1, 800 examples to align.
+# Flan-T5 to T5 v1.1, summaries of CNN/DailyMail by ROUGE-L: 200, 500 and 800 examples to align, four strengths.
 TASKS=${TASKS:-cnn_dailymail}
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
-compare summaries --task summarise --alpha 1 --methods none,procrustes --batches "${BATCHES:-25}" "$@"
+for alpha in ${ALPHAS:-0.5 1 2 4}; do
+  compare "summaries-$alpha" --task summarise --alpha "$alpha" --methods none,procrustes \
+    --batch-size "${BATCH_SIZE:-100}" --batches "${BATCHES:-2,5,8}" "$@"
+done

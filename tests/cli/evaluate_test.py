@@ -1,59 +1,13 @@
 """theseus evaluate and sweep on pictures of digits, and calibration from them."""
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import support
-from pair import DEMO, PairTest
-from support import ROOT, change_json, read_safetensors, tensor, write_safetensors
-
-SIZE = 28
+from digits import SIZE, DigitsTest
+from support import change_json, change_weights
 
 
-class Digits(PairTest):
-    """Noisy digits of the demo as PPM files in class folders; the models' configs say how they are read."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        subprocess.run([sys.executable, "-B", DEMO / "digits.py", cls.models], check=True,
-                       stdout=subprocess.DEVNULL)
-        for name in ("base", "tuned", "wide"):
-            change_json(cls.models / name / "config.json", {"pretrained_cfg": {
-                "input_size": [3, SIZE, SIZE], "mean": [0, 0, 0], "std": [1, 1, 1],
-                "interpolation": "bicubic", "crop_pct": 1.0}})
-        labels = json.loads((cls.models / "labels.json").read_text())
-        pixels = read_safetensors(cls.models / "test.safetensors")["pixel_values"].values()
-        area = SIZE * SIZE
-        cls.bytes, cls.labels = [], labels[:120]
-        for i, label in enumerate(cls.labels):
-            planes = pixels[i * 3 * area:(i + 1) * 3 * area]
-            picture = bytes(round(min(max(planes[channel * area + place], 0), 1) * 255)
-                            for place in range(area) for channel in range(3))
-            cls.bytes.append(picture)
-            folder = cls.models / "digits" / ("val" if i % 2 else "test") / f"digit {label}"
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{i}.ppm").write_bytes(b"P6 %d %d 255\n" % (SIZE, SIZE) + picture)
-
-    def expected(self, model, split):
-        """Right answers, from the same 8-bit pixels through theseus forward."""
-        chosen = [i for i in range(len(self.labels)) if i % 2 == (split == "val")]
-        values = [self.bytes[i][place * 3 + channel] / 255 for i in chosen for channel in range(3)
-                  for place in range(SIZE * SIZE)]
-        inputs = self.here / "inputs.safetensors"
-        write_safetensors(inputs, {"pixel_values": tensor("F32", [len(chosen), 3, SIZE, SIZE],
-                                                          values)})
-        logits = self.forward(model, inputs)["logits"].values()
-        return sum(max(range(10), key=lambda c, n=n: logits[n * 10 + c]) == self.labels[i]
-                   for n, i in enumerate(chosen))
-
-    def evaluate(self, model, *more):
-        done = self.theseus("evaluate", model, "--data", self.models / "digits", "--json", "--quiet",
-                            "--threads", "1", *more)
-        return json.loads(done.stdout)
-
+class Evaluate(DigitsTest):
     def test_classify(self):
         for name in ("base", "tuned"):
             for split in ("test", "val"):
@@ -96,6 +50,81 @@ class Digits(PairTest):
         self.refused("sweep", self.models / "base", "--update", update, "--data",
                      self.models / "digits", says=["in the update and", "in the model"])
 
+    def test_head(self):
+        """The tuned source's head, carried, reads the digits as the target's own copy of it does."""
+        maps = self.carry(out="maps", command="align")
+        carried = self.carry(out="m")
+        head = ["--head", self.models / "tuned", "--alignment", maps]
+        for model in (self.models / "wide", carried):
+            own, other = self.evaluate(model), self.evaluate(model, *head)
+            self.assertEqual(other["task"], "classify")
+            self.assertAlmostEqual(other["value"], own["value"], delta=0.1)
+            self.assertEqual((other["head"]["space"], other["head"]["through"],
+                              other["head"]["fitted"]), ("visual.final", "visual.final", False))
+        self.assertGreater(other["value"], 0.9)
+        swept = json.loads(self.theseus(
+            "sweep", self.models / "wide", "--tuned", self.models / "tuned", *head, "--data",
+            self.models / "digits", "--split", "test", "--from", "1", "--to", "1", "--json",
+            "--quiet").stdout)
+        self.assertEqual(swept["best"]["value"], other["value"])
+        digits = self.models / "digits"
+        self.refused("evaluate", carried, "--data", digits, *head[:2], says="--head needs --alignment")
+        self.refused("evaluate", carried, "--data", digits, *head, "--task", "probe",
+                     says="--head is for the task classify")
+        fewer = self.here / "fewer"
+        shutil.copytree(digits / "test", fewer)
+        shutil.rmtree(fewer / "digit 9")
+        self.refused("evaluate", carried, "--data", fewer, *head,
+                     says="the head has 10 classes and the data 9")
+        about = json.loads((maps / "alignment.json").read_text())
+        about["spaces"] = [row for row in about["spaces"] if row["space"] != "visual.final"]
+        (maps / "alignment.json").write_text(json.dumps(about))
+        self.refused("evaluate", carried, "--data", digits, *head,
+                     says=["no map of visual.final", "theseus align"])
+
+    def test_fitted_head(self):
+        """A tuned source without a head: a probe on its features takes its place."""
+        maps = self.carry(out="maps", command="align")
+        headless = self.here / "headless"
+        shutil.copytree(self.models / "tuned", headless)
+        change_weights(headless, lambda tensors: [tensors.pop(name) for name in
+                                                  ("head.weight", "head.bias")])
+        change_json(headless / "config.json", {"num_classes": 0, "model_args.num_classes": 0})
+        record = self.evaluate(self.carry(out="m"), "--head", headless, "--alignment", maps,
+                               "--training", self.models / "digits" / "val")
+        self.assertTrue(record["head"]["fitted"])
+        self.assertEqual(record["head"]["training"]["examples"], 60)
+        self.assertGreater(record["value"], 0.5)
+        self.assertIn("a linear probe was fitted", record["notes"][0])
+
+    def test_label_free(self):
+        """Without labels a strength near the one that labels like is found, and the curve is kept."""
+        maps = self.carry(out="maps", command="align")
+        plain = self.here / "plain"  # no class folders: nothing to peek at
+        plain.mkdir()
+        rows = ["path"]
+        for i, picture in enumerate(self.bytes[:40]):
+            (plain / f"{i}.ppm").write_bytes(b"P6 %d %d 255\n" % (SIZE, SIZE) + picture)
+            rows.append(f"{i}.ppm")
+        (plain / "images.csv").write_text("\n".join(rows) + "\n")
+        words = ["sweep", self.models / "wide", "--label-free", "--alignment", maps, "--tuned",
+                 self.models / "tuned", "--data", plain / "images.csv", "--quiet"]
+        done = self.theseus(*words, "--json", "--out", self.here / "curve.json")
+        record = json.loads(done.stdout)
+        self.assertEqual((record["metric"], record["space"]), ("agreement", "visual.final"))
+        self.assertEqual(record["label_free"]["alpha"], record["best"]["alpha"])
+        self.assertTrue(0.8 <= record["best"]["alpha"] <= 1.5, record["best"])
+        self.assertGreater(record["best"]["value"], 0.8)
+        self.assertEqual(record["curve"][0]["value"], 0)
+        weak = json.loads(self.theseus(*words, "--json", "--scale", "blocks=0.5").stdout)
+        self.assertAlmostEqual(weak["best"]["alpha"], 2 * record["best"]["alpha"], delta=0.11)
+        self.theseus("report", self.here / "curve.json", "-o", self.here / "r.html")
+        self.assertIn("agreement", (self.here / "r.html").read_text())
+        self.assertIn("cosine", self.theseus(*words, "--to", "1", "--step", "0.5").stdout)
+        self.refused("sweep", self.models / "wide", "--label-free", "--update", maps, "--data",
+                     plain / "images.csv", says="give --alignment and --tuned")
+        self.refused(*words, "--task", "classify", says="--task and --head are for labels")
+
     def test_compare(self):
         """The baseline is the target as it is; the cell of a method is its sweep and its score."""
         words = ["compare", "--source", self.models / "base", "--target", self.models / "wide",
@@ -108,6 +137,8 @@ class Digits(PairTest):
         rows = {row["method"]: row["cells"]["digits"] for row in record["rows"]}
         self.assertEqual(rows["none"]["value"], self.evaluate(self.models / "wide")["value"])
         self.assertGreater(rows["procrustes"]["value"], 0.9)
+        self.assertLess(abs(rows["procrustes"]["norm_error"]), 1e-4)  # isometries
+        self.assertEqual([path.name for path in (self.here / "c").glob("calibration*")], [])
         out = self.carry("--split", "val", "--alpha", str(rows["procrustes"]["alpha"]),
                          calibration=self.models / "digits")
         self.assertEqual(rows["procrustes"]["value"], self.evaluate(out)["value"])
@@ -132,35 +163,6 @@ class Digits(PairTest):
         self.assertGreater(rows["procrustes:mask"], rows["none"])
         self.refused(*words, "--methods", "procrustes:mask", says=["learns from labels", "--labels"])
         self.refused(*words, "--methods", "procrustes:magic", says="'magic' is none of: center")
-
-    def test_paper(self):
-        """Every script of examples/paper that measures images, on the demo's pair instead."""
-        tuned, data = self.here / "tuned", self.here / "data"
-        for place, model in ((tuned, "tuned"), (data, "digits")):
-            place.mkdir()
-            (place / "digits").symlink_to(self.models / model)
-        scripts = sorted((ROOT / "examples" / "paper").glob("*.sh"))
-        self.assertEqual(len(scripts), 8)
-        for script in scripts:
-            target = {"same_width": "base"}.get(script.stem, "wide")
-            if script.stem in ("settings", "text_probe", "summaries"):
-                continue
-            out = self.here / script.stem
-            environment = dict(os.environ, THESEUS=support.BINARY, SOURCE=str(self.models / "base"),
-                               TARGET=str(self.models / target), TUNED=str(tuned),
-                               DATA=str(data), OUT=str(out), TASKS="digits", LAYOUT="found",
-                               BATCHES="1", SHOTS="2")
-            done = subprocess.run([script, "--batch-size", "20", "--threads", "1", "--quiet", "--to",
-                                   "1", "--step", "0.5"] if script.stem != "strengths" else
-                                  [script, "--batch-size", "20", "--threads", "1", "--quiet"],
-                                  env=environment, capture_output=True, text=True, check=False)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            tables = list(out.glob("*/compare.json"))
-            self.assertTrue(tables)
-            for table in tables:
-                rows = {row["method"]: row["cells"]["digits"]["value"]
-                        for row in json.loads(table.read_text())["rows"]}
-                self.assertIn("procrustes", rows)
 
     def test_calibration(self):
         """From pictures: the same maps as from their tensors, and the same digits are read."""

@@ -89,6 +89,10 @@ class Interrupted(SlowJob):
     def test_killed_ten_times(self):
         self.kill_often(10)
 
+    def test_killed_in_order(self):
+        """What the blocks before were updated to is read from the groups that are done."""
+        self.kill_often(3, "--in-order")
+
     def test_killed_with_states_in_files(self):
         """Killed in the middle of a group, and again when that group's files are gone: whatever was
         saved must do without them."""

@@ -56,6 +56,20 @@ class Output(PairTest):
         self.assertLess(worst, 1e-6)
         self.assertEqual(moved["head.weight"], wide["head.weight"])
 
+    def test_in_order(self):
+        """The wide model computes what the base does, and updated what the tuned one does: maps are the
+        same whichever blocks they are made behind. At another strength they are not."""
+        plain, in_order, strong = (
+            read_safetensors(self.carry("--write", "update", *more, out=f"u{i}") / "update.safetensors")
+            for i, more in enumerate(([], ["--in-order"], ["--in-order", "--alpha", "4"])))
+        for name, one in plain.items():
+            self.assertLess(math.dist(one.values(), in_order[name].values()),
+                            1e-3 * math.hypot(*one.values()), name)
+        last = "blocks.3.mlp.fc2.weight"
+        self.assertGreater(math.dist(plain[last].values(), strong[last].values()),
+                           1e-2 * math.hypot(*plain[last].values()))
+        self.refused(*self.words("align", out="maps"), "--in-order", says="--in-order")
+
     def test_batches_do_not_matter(self):
         """Layer norms without a shift miss a direction, which must not be made up from rounding."""
         models = {}

@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "theseus/base/json.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -64,6 +67,47 @@ TEST(LinearProbe, TellsCloudsApart) {
         fit_ridge(data.features, data.labels, 3, 1)}) {
     const auto right = (probe.scores(data.features).argmax(1) == data.labels).sum().item<int64_t>();
     EXPECT_GT(right, 55);
+  }
+}
+
+double accuracy_of(const at::Tensor& scores, const at::Tensor& labels) {
+  return (scores.argmax(1) == labels).to(at::kDouble).mean().item<double>();
+}
+
+at::Tensor matrix(const nlohmann::json& rows) {
+  std::vector<at::Tensor> result;
+  for (const auto& row : rows) {
+    result.push_back(at::tensor(row.get<std::vector<double>>(), at::kDouble));
+  }
+  return at::stack(result);
+}
+
+// The same minimum as scikit-learn finds, on examples that neither has seen: tools/goldens/probe.py. Our
+// search ends when the gradient is 1e-6 of the first one, which leaves 1e-5 at the weakest decay.
+TEST(LinearProbe, IsThatOfScikitLearn) {
+  const auto golden =
+      Json::parse_file(THESEUS_SOURCE_DIR "/tests/fixtures/evaluate/probe.json").raw();
+  for (const auto& record : golden.at("cases")) {
+    const int64_t classes = record.at("classes"), seen = record.at("seen");
+    SCOPED_TRACE(classes);
+    const auto features = matrix(record.at("features"));
+    const auto labels = at::tensor(record.at("labels").get<std::vector<int64_t>>());
+    const auto unseen = features.slice(0, seen), answers = labels.slice(0, seen);
+    for (const auto& fit : record.at("fits")) {
+      const double strength = fit.at("strength");
+      SCOPED_TRACE(strength);
+      const auto logistic =
+          fit_logistic(features.slice(0, 0, seen), labels.slice(0, 0, seen), classes, strength)
+              .scores(unseen);
+      EXPECT_LT(
+          (logistic.softmax(1) - matrix(fit.at("probabilities"))).abs().max().item<double>(), 5e-5);
+      EXPECT_DOUBLE_EQ(accuracy_of(logistic, answers), fit.at("logistic_accuracy"));
+      const auto ridge =
+          fit_ridge(features.slice(0, 0, seen), labels.slice(0, 0, seen), classes, strength)
+              .scores(unseen);
+      EXPECT_LT((ridge - matrix(fit.at("ridge_scores"))).abs().max().item<double>(), 1e-9);
+      EXPECT_DOUBLE_EQ(accuracy_of(ridge, answers), fit.at("ridge_accuracy"));
+    }
   }
 }
 

@@ -51,16 +51,25 @@ void forget_unfinished(int index) {
 
 // Opens a file that did not exist, beside `path`. The name holds the process id and a number, so two
 // files on the way to one name never share bytes; a number that an earlier, killed process left
-// behind is passed over. -1 and errno on failure.
-int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
+// behind is passed over. -1 and errno on failure. The name is noted before there is a file: an
+// interrupt may come at any point.
+int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary, int& slot) {
   static std::atomic<unsigned> next = 0;
   constexpr int kAttempts = 1000;
   int descriptor = -1;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto name = c10::str(".", path.filename().string(), ".", ::getpid(), ".", next++, ".tmp");
     temporary = path.parent_path() / name;
+    slot = remember_unfinished(temporary.string());
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EEXIST) {
+    if (descriptor >= 0) {
+      break;
+    }
+    const int reason = errno;
+    forget_unfinished(slot);
+    slot = -1;
+    errno = reason;
+    if (reason != EEXIST) {
       break;
     }
   }
@@ -151,9 +160,8 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, int64_t size)
   require(
       !std::filesystem::exists(existing) || std::filesystem::is_regular_file(existing),
       "cannot write ", path.string(), ": it is not a regular file");
-  descriptor_ = create_beside(path_, temporary_);
+  descriptor_ = create_beside(path_, temporary_, slot_);
   require(descriptor_ >= 0, "cannot write ", path.string(), ": ", last_error());
-  slot_ = remember_unfinished(temporary_.string());
   if (too_large(descriptor_, size)) {
     const std::string reason = last_error();
     abandon();
@@ -211,7 +219,7 @@ void AtomicFile::commit() {
 
 void remove_unfinished_files() noexcept {
   constexpr int kMilliseconds = 5;
-  // Twice: another thread may be between making a file and noting it.
+  // Twice: another thread may be between noting a file and making it.
   for (int pass = 0; pass < 2; ++pass) {
     for (auto& slot : unfinished_files) {
       if (slot.ready) {

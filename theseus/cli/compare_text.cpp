@@ -11,6 +11,9 @@ std::string compare_markdown(const nlohmann::ordered_json& record) {
     head += " " + column.get<std::string>() + " |";
     line += "---|";
   }
+  const bool several = record.at("columns").size() > 1;
+  head += several ? " mean |" : "";
+  line += several ? "---|" : "";
   for (const auto& row : record.at("rows")) {
     text += "| " + row.at("method").get<std::string>();
     text += row.contains("shots") ? ", " + row.at("shots").get<std::string>() + " |" : " |";
@@ -22,7 +25,7 @@ std::string compare_markdown(const nlohmann::ordered_json& record) {
           cell.contains("alpha") ? fmt::format(", alpha {:.3g}", cell.at("alpha").get<double>())
                                  : "");
     }
-    text += "\n";
+    text += several ? fmt::format(" {:.2f} |\n", by * row.at("mean").get<double>()) : "\n";
   }
   for (const auto& note : record.at("notes")) {
     text += "\n" + note.get<std::string>() + "\n";

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include "theseus/base/error.h"
+#include "theseus/evaluate/head.h"
 
 namespace theseus::cli {
 namespace {
@@ -31,6 +33,8 @@ void EvaluateOptions::add(CLI::App& app) {
   app.add_option(
       "--template", how.settings.templates, "zero-shot prompt, {c} is the class; may be repeated");
   app.add_option("--training", how.training, "what the probe learns from (default: train split)");
+  app.add_option("--training-limit", how.training_limit, "draw so many of them (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--probe", probe_, "logistic or ridge")->capture_default_str();
   app.add_option("--strength", how.settings.strength, "C of the probe: larger is less decay")
       ->capture_default_str()
@@ -71,6 +75,23 @@ evaluate::EvaluateOptions EvaluateOptions::read() const {
   return result;
 }
 
+void take_head(
+    const std::string& path,
+    const std::string& alignment,
+    const model::Model& target,
+    evaluate::EvaluateOptions& how,
+    const evaluate::Watch& watch) {
+  if (path.empty()) {
+    return;
+  }
+  require(
+      !alignment.empty(),
+      "--head needs --alignment: maps from its base onto this model, as 'theseus align' makes "
+      "them");
+  how.settings.head = std::make_shared<const evaluate::Head>(
+      evaluate::carry_head(path, alignment, target, how, watch));
+}
+
 std::string score_text(const nlohmann::ordered_json& record) {
   const std::string metric = record.at("metric");
   const double by = metric == "perplexity" ? 1 : 100;
@@ -85,6 +106,12 @@ std::string score_text(const nlohmann::ordered_json& record) {
   text += fmt::format(
       "{:<12} {} on {} ({})\n", "task", record.at("task").get<std::string>(),
       record.at("data").get<std::string>(), record.at("source").get<std::string>());
+  if (record.contains("head")) {
+    const auto& head = record.at("head");
+    text += fmt::format(
+        "{:<12} of {}, through the map of {}\n", "head", head.at("from").get<std::string>(),
+        head.at("through").get<std::string>());
+  }
   text += fmt::format("{:<12} {}\n", "input", record.at("input").get<std::string>());
   for (const auto& note : record.at("notes")) {
     text += "note: " + note.get<std::string>() + "\n";

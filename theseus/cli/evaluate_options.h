@@ -23,6 +23,18 @@ class EvaluateOptions {
   int64_t threads_ = 0;
 };
 
+constexpr const char* kHeadHelp =
+    "classify by this tuned old model's head, carried through --alignment; where it has none, by a "
+    "probe that is fitted on its features";
+
+// Puts the head of `path`, unless that is empty, into `how`. Throws InputError.
+void take_head(
+    const std::string& path,
+    const std::string& alignment,
+    const model::Model& target,
+    evaluate::EvaluateOptions& how,
+    const evaluate::Watch& watch);
+
 // A line with score, interval and what was measured, and the notes.
 std::string score_text(const nlohmann::ordered_json& record);
 

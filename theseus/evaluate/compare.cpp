@@ -1,10 +1,13 @@
 #include "theseus/evaluate/compare.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/json.h"
+#include "theseus/evaluate/prepared_once.h"
 #include "theseus/maps/method.h"
 #include "theseus/output/method_words.h"
 #include "theseus/output/supervision.h"
@@ -32,17 +35,38 @@ EvaluateOptions on(
   return how;
 }
 
-// The job of a row, whose method may bring options.
-output::JobOptions job_of(const CompareOptions& options, const std::string& method) {
+// The job of a cell, whose method may bring options.
+output::JobOptions job_of(
+    const CompareOptions& options, const Setting& setting, const std::string& method) {
   auto job = options.job;
+  job.tuned = setting.tuned;
   output::set_method(method, job);
+  job.write = "update";
+  job.words = {{"command", "compare"}, {"method", method}, {"tuned", setting.tuned}};
   return job;
 }
 
 // Whether a method looks at examples at all.
 bool uses_calibration(const CompareOptions& options, const std::string& method) {
-  return method != kNone &&
-         (output::method_of(method).needs.moments || output::needs_labels(job_of(options, method)));
+  if (method == kNone) {
+    return false;
+  }
+  auto job = options.job;
+  output::set_method(method, job);
+  return output::method_of(method).needs.moments || output::needs_labels(job);
+}
+
+// |carried| - |source's|, of all matrices of the update together.
+double norm_error(const fs::path& directory) {
+  const auto record = Json::parse_file(directory / "theseus.json").raw();
+  double before = 0, after = 0;
+  for (const auto& row : record.at("parameters")) {
+    if (row.contains("source_norm") && row.at("shape").size() == 2) {
+      before += std::pow(row.at("source_norm").get<double>(), 2);
+      after += std::pow(row.at("target_norm").get<double>(), 2);
+    }
+  }
+  return std::sqrt(after) - std::sqrt(before);
 }
 
 // One cell: the target itself, or with the update that `method` carries.
@@ -50,7 +74,7 @@ ordered_json cell(
     const CompareOptions& options,
     const Setting& setting,
     const std::string& method,
-    int64_t batches,
+    PreparedOnce& prepared,
     const fs::path& directory) {
   const auto nothing = [](auto&&...) {};
   auto model = model::Model::open(options.job.target, {.placement = options.job.placement});
@@ -60,23 +84,16 @@ ordered_json cell(
   if (method == kNone) {
     return measured();
   }
-  auto job = job_of(options, method);
-  job.tuned = setting.tuned;
-  job.calibration = setting.calibration.empty() ? setting.data : setting.calibration;
-  job.align.sampling.batches = batches > 0 ? batches : job.align.sampling.batches;
-  if (!uses_calibration(options, method)) {
-    job.calibration.clear();
+  auto job = job_of(options, setting, method);
+  job.out = directory;
+  ordered_json drawn;
+  if (uses_calibration(options, method)) {
+    drawn = prepared.give(job);
+    job.words["calibration"] = drawn;
+  } else {
     job.split.clear();
     job.labels = false;
   }
-  job.write = "update";
-  job.out = directory;
-  job.words = {
-      {"command", "compare"},
-      {"method", method},
-      {"tuned", setting.tuned},
-      {"calibration", job.calibration.string()},
-      {"batches", batches}};
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) {
     output::transport_job(job, nothing);
@@ -94,8 +111,12 @@ ordered_json cell(
   strengthened.set(alpha);
   auto found = measured();
   found["alpha"] = alpha;
+  found["norm_error"] = norm_error(directory);
   if (!best.is_null()) {
     found["validation"] = best.at("value");
+  }
+  if (!drawn.is_null()) {
+    found["calibration"] = drawn;
   }
   return found;
 }
@@ -117,7 +138,8 @@ ordered_json identity_of(const CompareOptions& options) {
        {options.job.split, options.job.shots, sampling.batch_size, sampling.seed,
         options.job.labels}},
       {"align", {options.job.align.match, options.job.align.depth == transport::Depth::kMatch}},
-      {"measure", {how.task, how.limit, how.seed, options.validation, options.test}},
+      {"measure",
+       {how.task, how.limit, how.training_limit, how.seed, options.validation, options.test}},
       {"strengths",
        {options.strengths.first, options.strengths.last, options.strengths.step,
         options.strengths.patience}}};
@@ -156,13 +178,13 @@ ordered_json known_cell(
     const CompareOptions& options,
     const Setting& setting,
     const std::string& method,
-    int64_t batches,
+    PreparedOnce& prepared,
     const fs::path& place) {
   return with_context("measuring " + place.filename().string(), [&] {
     const auto file = place.string() + ".json";
     std::error_code ignored;
     if (!fs::exists(file, ignored)) {
-      write_json(file, cell(options, setting, method, batches, place));
+      write_json(file, cell(options, setting, method, prepared, place));
     }
     return ordered_json::parse(read_text_file(file, 1 << 20));
   });
@@ -170,7 +192,7 @@ ordered_json known_cell(
 
 ordered_json shown(const ordered_json& found) {
   ordered_json cell;
-  for (const char* key : {"value", "low", "high", "alpha", "validation"}) {
+  for (const char* key : {"value", "low", "high", "alpha", "validation", "norm_error"}) {
     if (found.contains(key)) {
       cell[key] = found.at(key);
     }
@@ -178,65 +200,100 @@ ordered_json shown(const ordered_json& found) {
   return cell;
 }
 
+std::string how_scored(const CompareOptions& options) {
+  if (options.strengths.last > options.strengths.first) {
+    return c10::str(
+        "strengths were chosen on the ", options.validation, " split, scores are of the ",
+        options.test, " split");
+  }
+  return c10::str(
+      "strength ", options.strengths.first, ", scores are of the ", options.test, " split");
+}
+
+std::vector<int64_t> counts_of(const CompareOptions& options) {
+  return options.batches.empty() ? std::vector<int64_t>{0} : options.batches;
+}
+
+struct Row {
+  std::string method;
+  int64_t batches = 0;
+  bool counts = false;  // whether the number of batches makes a difference
+};
+
+// Without activations a method has one row, whatever the number of batches.
+std::vector<Row> rows_of(const CompareOptions& options, std::vector<std::string>& notes) {
+  std::vector<Row> rows;
+  for (const auto& method : options.methods) {
+    if (!fits(method, options)) {
+      notes.push_back("left out, because it needs equal widths: " + method);
+      continue;
+    }
+    const bool counts = uses_calibration(options, method);
+    for (const auto count : counts_of(options)) {
+      rows.push_back({method, count, counts});
+      if (!counts) {
+        break;
+      }
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 ordered_json compare(
     const CompareOptions& options, const std::string& directory, const Watch& watch) {
   require(!options.methods.empty() && !options.settings.empty(), "there is nothing to compare");
-  const auto batches = options.batches.empty() ? std::vector<int64_t>{0} : options.batches;
+  const fs::path place = directory;
   std::error_code error;
-  fs::create_directories(fs::path(directory) / "cells", error);
+  fs::create_directories(place / "cells", error);
   require(!error, "--out: cannot make ", directory, ": ", error.message());
-  require_same(options, fs::path(directory) / "comparison.json");
+  require_same(options, place / "comparison.json");
   ordered_json record = {{"kind", "compare"}, {"columns", ordered_json::array()}};
+  auto notes = std::vector<std::string>{how_scored(options)};
+  const auto rows = rows_of(options, notes);
+  require(!rows.empty(), "no method is left to compare");
+  auto table = ordered_json::array();
+  for (const auto& row : rows) {
+    table.push_back({{"method", row.method}});
+    if (row.counts && row.batches > 0) {
+      table.back()["batches"] = row.batches;
+      table.back()["shots"] = c10::str("B = ", row.batches);
+    }
+  }
+  const auto all = static_cast<int64_t>(rows.size() * options.settings.size());
+  int64_t done = 0;
   for (const auto& setting : options.settings) {
     record["columns"].push_back(setting.name);
-  }
-  const bool chosen = options.strengths.last > options.strengths.first;
-  std::vector<std::string> notes = {
-      chosen ? c10::str(
-                   "strengths were chosen on the ", options.validation,
-                   " split, scores are of the ", options.test, " split")
-             : c10::str(
-                   "strength ", options.strengths.first, ", scores are of the ", options.test,
-                   " split")};
-  ordered_json rows = ordered_json::array();
-  const auto all =
-      static_cast<int64_t>(options.methods.size() * batches.size() * options.settings.size());
-  int64_t done = 0;
-  for (const auto& method : options.methods) {
-    if (!fits(method, options)) {
-      notes.push_back("left out, because it needs equal widths: " + method);
-      done += static_cast<int64_t>(batches.size() * options.settings.size());
-      continue;
-    }
-    for (const auto count : batches) {
-      // Without activations the number of batches makes no difference.
-      const bool counts = uses_calibration(options, method);
-      if (!counts && count != batches.front()) {
-        done += static_cast<int64_t>(options.settings.size());
-        continue;
-      }
-      ordered_json row = {{"method", method}};
-      if (counts && count > 0) {
-        row["batches"] = count;
-        row["shots"] = c10::str("B = ", count);
-      }
-      for (const auto& setting : options.settings) {
-        watch(done++, all, method + " on " + setting.name);
-        const auto name = c10::str(setting.name, "-", method, "-", counts ? count : 0);
+    for (const auto count : counts_of(options)) {
+      PreparedOnce prepared(
+          setting.calibration.empty() ? setting.data : setting.calibration, count,
+          place / c10::str("calibration-", setting.name, "-", count, ".safetensors"));
+      for (size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i].batches != count) {
+          continue;
+        }
+        watch(done++, all, rows[i].method + " on " + setting.name);
+        const auto name =
+            c10::str(setting.name, "-", rows[i].method, "-", rows[i].counts ? count : 0);
         const auto found =
-            known_cell(options, setting, method, count, fs::path(directory) / "cells" / name);
-        row["cells"][setting.name] = shown(found);
+            known_cell(options, setting, rows[i].method, prepared, place / "cells" / name);
+        table[i]["cells"][setting.name] = shown(found);
         record["metric"] = found.at("metric");
       }
-      rows.push_back(row);
+      prepared.done();
     }
   }
+  for (auto& row : table) {
+    double sum = 0;
+    for (const auto& cell : row.at("cells")) {
+      sum += cell.at("value").get<double>();
+    }
+    row["mean"] = sum / static_cast<double>(row.at("cells").size());
+  }
   watch(all, all, "compared");
-  require(!rows.empty(), "no method is left to compare");
   record["higher_is_better"] = record.at("metric") != "perplexity";
-  record["rows"] = rows;
+  record["rows"] = table;
   record["notes"] = notes;
   write_json(fs::path(directory) / "compare.json", record);
   return record;

@@ -5,6 +5,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/data/sampling.h"
+#include "theseus/evaluate/head.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -30,16 +31,20 @@ data::Examples open_data(
   return examples;
 }
 
-std::vector<int64_t> choose(const data::Examples& examples, const EvaluateOptions& options) {
-  if (options.limit == 0 || options.limit >= examples.size()) {
+std::vector<int64_t> choose(const data::Examples& examples, int64_t limit, uint64_t seed) {
+  if (limit == 0 || limit >= examples.size()) {
     return data::every(examples);
   }
-  return data::draw_batches(examples, 1, options.limit, options.seed).order;
+  return data::draw_batches(examples, 1, limit, seed).order;
 }
 
 std::string task_word(
     const model::Model& model, const data::Examples& examples, const EvaluateOptions& options) {
-  const auto word = options.task.empty() ? task_for(model, examples) : options.task;
+  const bool given = options.settings.head != nullptr;
+  const auto word = !options.task.empty() ? options.task
+                    : given               ? "classify"
+                                          : task_for(model, examples);
+  require(!given || word == "classify", "--head is for the task classify, and the task is ", word);
   require(
       options.feed.pack == 0 || word == "perplexity", "--pack is for perplexity, and the task is ",
       word);
@@ -87,12 +92,12 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
     require(
         seen.names != examples.names,
         "the training examples are those to be measured on; give --training DATA");
-    run(seen, data::every(seen), "learning",
-        [&](const Step& step) { task->learn(model, step, seen); });
+    const auto drawn = choose(seen, options.training_limit, options.seed);
+    run(seen, drawn, "learning", [&](const Step& step) { task->learn(model, step, seen); });
     task->fit();
-    training = {{"data", from}, {"split", seen.split}, {"examples", seen.size()}};
+    training = {{"data", from}, {"split", seen.split}, {"examples", drawn.size()}};
   }
-  const auto order = choose(examples, options);
+  const auto order = choose(examples, options.limit, options.seed);
   run(examples, order, "measuring", [&](const Step& step) { task->add(model, step, examples); });
   ordered_json record = {{"kind", "evaluate"},      {"model", model.location().weights.string()},
                          {"data", options.data},    {"source", examples.source},
@@ -102,8 +107,14 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
   if (!training.is_null()) {
     record["training"] = training;
   }
+  auto notes = notes_on_inputs(reader, skipped);
+  if (options.settings.head) {
+    record["head"] = options.settings.head->about;
+    const auto more = notes_on_head(*options.settings.head);
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
   record["input"] = input;
-  record["notes"] = notes_on_inputs(reader, skipped);
+  record["notes"] = notes;
   return record;
 }
 

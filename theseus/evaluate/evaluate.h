@@ -20,8 +20,9 @@ struct EvaluateOptions {
   std::string task;      // empty: task_for()
   Settings settings;
   FeedOptions feed;
-  int64_t limit = 0;    // this many examples, drawn by `seed`; 0: all
-  int64_t longest = 0;  // ids of a text; 0: what the model takes
+  int64_t limit = 0;           // this many examples, drawn by `seed`; 0: all
+  int64_t training_limit = 0;  // of the probe's examples; 0: all
+  int64_t longest = 0;         // ids of a text; 0: what the model takes
   uint64_t seed = 0;
   std::string wording, second, answer;  // instead of the data's own
 };
@@ -33,13 +34,13 @@ using Watch = std::function<void(int64_t done, int64_t all, const std::string& d
 nlohmann::ordered_json evaluate(
     model::Model& model, const EvaluateOptions& options, const Watch& watch);
 
-// The examples to measure on and those of `options.limit` among them, worded for the model.
+// The examples to measure on, worded for the model, and `limit` of them, or all when that is 0.
 data::Examples open_data(
     const std::string& data,
     const std::string& split,
     const model::Model& model,
     const EvaluateOptions& options);
-std::vector<int64_t> choose(const data::Examples& examples, const EvaluateOptions& options);
+std::vector<int64_t> choose(const data::Examples& examples, int64_t limit, uint64_t seed);
 
 // The task asked for, or task_for(). Throws InputError when other options do not go with it.
 std::string task_word(

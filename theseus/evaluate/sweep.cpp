@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/temporary_directory.h"
+#include "theseus/base/text.h"
 #include "theseus/base/units.h"
 #include "theseus/checkpoint/checkpoint.h"
+#include "theseus/evaluate/head.h"
 #include "theseus/output/write_update.h"
 
 namespace theseus::evaluate {
@@ -29,7 +30,22 @@ bool changes_text(const model::Model& model, const Update& update) {
   });
 }
 
-// Every step, kept.
+// Among examples of one class the best strength is one that takes everything for that class.
+void require_several_classes(const data::Examples& examples, const std::vector<int64_t>& order) {
+  const auto label = [&](int64_t i) { return examples.labels[static_cast<size_t>(i)]; };
+  const auto first = label(order.front());
+  const bool several =
+      std::any_of(order.begin(), order.end(), [&](int64_t i) { return label(i) != first; });
+  const auto name = static_cast<size_t>(first) < examples.classes.size()
+                        ? examples.classes[static_cast<size_t>(first)]
+                        : c10::str(first);
+  require(
+      several, "all ", order.size(), " examples to choose a strength on are of one class, '",
+      printable(name), "'; give examples of several");
+}
+
+}  // namespace
+
 std::vector<Step> read_steps(
     const data::Examples& examples,
     const std::vector<int64_t>& order,
@@ -50,12 +66,6 @@ std::vector<Step> read_steps(
   skipped.insert(skipped.end(), lost.begin(), lost.end());
   return steps;
 }
-
-bool better(const Score& score, const Score& than) {
-  return score.higher_is_better ? score.value > than.value : score.value < than.value;
-}
-
-}  // namespace
 
 Strengthened::Strengthened(model::Model& model, const Update& update)
     : model_(model), update_(update) {
@@ -143,14 +153,15 @@ ordered_json sweep(
     const EvaluateOptions& options,
     const Strengths& strengths,
     const Watch& watch) {
-  require(
-      strengths.step > 0 && strengths.last >= strengths.first, "strengths from ", strengths.first,
-      " to ", strengths.last, " in steps of ", strengths.step, " are none");
   const auto examples = open_data(options.data, options.split, model, options);
   const auto word = task_word(model, examples, options);
   model::Reader reader(model, options.longest);
   std::vector<std::string> skipped;
-  const auto steps = read_steps(examples, choose(examples, options), reader, options.feed, skipped);
+  const auto order = choose(examples, options.limit, options.seed);
+  if (!examples.labels.empty() && (word == "classify" || word == "zero-shot")) {
+    require_several_classes(examples, order);
+  }
+  const auto steps = read_steps(examples, order, reader, options.feed, skipped);
   const bool same_text = !changes_text(model, update);
   std::unique_ptr<Task> begun;
   const auto measure = [&] {
@@ -166,40 +177,28 @@ ordered_json sweep(
     begun = std::move(task);
     return begun->score();
   };
-  const auto count =
-      static_cast<int64_t>(std::floor((strengths.last - strengths.first) / strengths.step + 1e-9)) +
-      1;
   const auto base = measure();
   Strengthened strengthened(model, update);
-  auto curve = ordered_json::array();
-  std::optional<Score> best;
-  double best_alpha = 0;
-  int64_t since = 0;
-  for (int64_t i = 0; i < count && since < strengths.patience; ++i) {
-    const auto alpha = strengths.first + static_cast<double>(i) * strengths.step;
-    watch(i, count, "measuring");
-    strengthened.set(alpha);
-    const auto score = alpha == 0 ? base : measure();
-    auto row = ordered_json{{"alpha", alpha}};
-    row.update(describe(score));
-    curve.push_back(row);
-    ++since;
-    if (!best || better(score, *best)) {
-      best = score;
-      best_alpha = alpha;
-      since = 0;
-    }
-  }
-  watch(count, count, "measured");
+  const auto found = search(
+      strengths,
+      [&](double alpha) {
+        strengthened.set(alpha);
+        return Measured{alpha == 0 ? base : measure()};
+      },
+      watch);
   ordered_json record = {{"kind", "sweep"},        {"model", model.location().weights.string()},
                          {"data", options.data},   {"split", examples.split},
                          {"task", word},           {"metric", base.metric},
-                         {"base", describe(base)}, {"curve", curve},
-                         {"best", describe(*best)}};
-  record["best"]["alpha"] = best_alpha;
+                         {"base", describe(base)}, {"curve", found.curve},
+                         {"best", found.best}};
   auto notes = notes_on_inputs(reader, skipped);
-  if (best_alpha == strengths.first + static_cast<double>(count - 1) * strengths.step) {
-    notes.emplace_back("the best strength is the last one: a larger one may be better");
+  if (options.settings.head) {
+    record["head"] = options.settings.head->about;
+    const auto more = notes_on_head(*options.settings.head);
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
+  if (found.at_the_end) {
+    notes.emplace_back(kAtTheEnd);
   }
   record["notes"] = notes;
   return record;

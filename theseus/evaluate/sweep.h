@@ -8,18 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "theseus/evaluate/evaluate.h"
+#include "theseus/evaluate/strengths.h"
 #include "theseus/output/job.h"
 
 namespace theseus::evaluate {
-
-// Strengths to try, in order: `first`, `first` + `step`, ... up to `last`; the search ends after
-// `patience` of them without a gain.
-struct Strengths {
-  double first = 0;
-  double last = 5;
-  double step = 0.1;
-  int64_t patience = 10;
-};
 
 // Deltas by the target's own tensor names, unscaled.
 using Update = std::map<std::string, at::Tensor>;
@@ -51,9 +43,17 @@ Update carry_update(const output::JobOptions& options, const model::Model& model
 // InputError for what is no such thing, or when no tensor has the words.
 void scale(Update& update, const std::vector<std::string>& scales);
 
+// Every step of `examples`, kept for every alpha. What could not be decoded is added to `skipped`. Throws
+// InputError when they take too much memory.
+std::vector<Step> read_steps(
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    model::Reader& reader,
+    const FeedOptions& options,
+    std::vector<std::string>& skipped);
+
 // Measures model + alpha * update for each alpha, on examples that are read and preprocessed once. The
-// best alpha is the smallest of the best value. The curve, the best, and the model without the update.
-// Throws InputError.
+// curve, the best, and the model without the update. Throws InputError.
 nlohmann::ordered_json sweep(
     model::Model& model,
     const Update& update,

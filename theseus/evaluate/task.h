@@ -17,11 +17,14 @@
 
 namespace theseus::evaluate {
 
+struct Head;  // head.h
+
 struct Settings {
   std::vector<std::string> templates;  // zero-shot prompts; empty: those of the data
   double strength = 1;      // of the probe's weight decay, as C of libraries: larger is weaker
   bool ridge = false;       // the probe by closed form
   int64_t new_tokens = 64;  // of a summary
+  std::shared_ptr<const Head> head;  // classify by this one; null: by the model's own
 };
 
 // One example after the other as a model's inputs, with its place among the examples.
@@ -68,8 +71,5 @@ std::string task_for(const model::Model& model, const data::Examples& examples);
 
 // The label of each example of the step. Throws InputError for unlabelled ones.
 at::Tensor labels_of(const data::Examples& examples, const Step& step);  // int64 [n]
-// The vector that stands for each image or text: projected features; else the first token of an image,
-// the mean of a text's tokens that are no padding. [n, d]
-at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch);
 
 }  // namespace theseus::evaluate

@@ -9,6 +9,10 @@
 
 namespace theseus::model {
 
+bool takes(const std::vector<std::string>& inputs, std::string_view name) {
+  return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
+}
+
 int64_t Architecture::blocks() const {
   int64_t count = 0;
   for (const auto& tower : towers) {

@@ -77,6 +77,9 @@ struct Architecture {
   void adopt(Declaration&& declaration);
 };
 
+// Whether `name` is among the inputs of an architecture.
+bool takes(const std::vector<std::string>& inputs, std::string_view name);
+
 // A model family: one file in model/families/.
 struct Family {
   std::string_view config_file;  // "config.json"

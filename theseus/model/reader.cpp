@@ -12,10 +12,6 @@ namespace {
 constexpr int64_t kIgnored = -100;    // of a target id: not scored
 constexpr int64_t kUnbounded = 2048;  // ids of a text where the model has no limit of its own
 
-bool takes(const std::vector<std::string>& inputs, const char* name) {
-  return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
-}
-
 // Rows of different lengths [n, t], filled up with `fill`.
 at::Tensor padded(const std::vector<std::vector<int64_t>>& rows, int64_t fill) {
   size_t longest = 1;

@@ -335,7 +335,7 @@ std::vector<std::string> notes_before(
   notes.insert(notes.end(), drawn.begin(), drawn.end());
   const auto labels = notes_on_labels(options, opened, plan);
   notes.insert(notes.end(), labels.begin(), labels.end());
-  if (write == "update" && options.words.contains("alpha")) {
+  if (write == "update" && options.words.contains("alpha") && !options.align.in_order) {
     notes.emplace_back("--alpha makes no difference to --write update, which is not scaled");
   }
   for (const auto& info : opened.target.checkpoint().tensors()) {

@@ -10,7 +10,6 @@
 #include "theseus/base/temporary_directory.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/output/supervision.h"
-#include "theseus/stats/prepare.h"
 #include "theseus/transport/compatible.h"
 
 namespace theseus::output {
@@ -53,8 +52,23 @@ ordered_json about_calibration(const Opened& opened, const JobOptions& options) 
 // From data: preprocessed once for both models, into a file that is gone from the directory as soon as it is
 // open.
 void prepare(const JobOptions& options, Opened& opened, const transport::Watch& watch) {
+  const TemporaryDirectory directory("theseus-calibration");
+  const auto file = directory.path() / "calibration.safetensors";
+  opened.drawn = stats::prepare_calibration(
+      choice_of(options), opened.source, opened.target, file, [&](int64_t done, int64_t all) {
+        watch(static_cast<double>(done), static_cast<double>(all), "reading examples");
+      });
+  opened.drawn["fingerprint"] = checkpoint::fingerprint(checkpoint::Checkpoint::open(file));
+  opened.calibration = stats::Calibration::open(
+      file, opened.source.architecture(), opened.target.architecture(),
+      {.batch_size = options.align.sampling.batch_size});
+}
+
+}  // namespace
+
+stats::Choice choice_of(const JobOptions& options) {
   const auto& sampling = options.align.sampling;
-  const stats::Choice choice{
+  return {
       .data = options.calibration.string(),
       .split = options.split,
       .batches = options.shots > 0 ? 0 : sampling.batches,
@@ -64,19 +78,7 @@ void prepare(const JobOptions& options, Opened& opened, const transport::Watch& 
       .longest = options.longest,
       .labels = options.labels,
       .templates = options.templates};
-  const TemporaryDirectory directory("theseus-calibration");
-  const auto file = directory.path() / "calibration.safetensors";
-  opened.drawn = stats::prepare_calibration(
-      choice, opened.source, opened.target, file, [&](int64_t done, int64_t all) {
-        watch(static_cast<double>(done), static_cast<double>(all), "reading examples");
-      });
-  opened.drawn["fingerprint"] = checkpoint::fingerprint(checkpoint::Checkpoint::open(file));
-  opened.calibration = stats::Calibration::open(
-      file, opened.source.architecture(), opened.target.architecture(),
-      {.batch_size = sampling.batch_size});
 }
-
-}  // namespace
 
 // --fresh replaces an output, and must not take an input with it.
 void require_apart(const JobOptions& options) {

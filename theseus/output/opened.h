@@ -7,6 +7,7 @@
 
 #include "theseus/output/job.h"
 #include "theseus/stats/calibration.h"
+#include "theseus/stats/prepare.h"
 #include "theseus/transport/alignment.h"
 #include "theseus/transport/source_update.h"
 
@@ -25,6 +26,9 @@ struct Opened {
     return calibration ? &*calibration : nullptr;
   }
 };
+
+// The examples of a calibration that is made from data, as `options` draw them.
+stats::Choice choice_of(const JobOptions& options);
 
 // Opens everything that `options` names and checks that it belongs together. The source may come from
 // the alignment. Reads headers, of the tuned model as much as it takes to see a change, and data that a

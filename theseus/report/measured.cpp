@@ -77,7 +77,10 @@ std::string sweep_story(const Entry& entry, const Curve& curve) {
         interval_text(*curve.best));
     words += curve.base ? fmt::format("; the target alone has {}.", number_text(curve.base)) : ".";
   }
-  if (curve.label_free) {
+  if (curve.label_free && curve.best && curve.metric == "agreement") {
+    words +=
+        " It was chosen without labels: where features change most as those of the source did.";
+  } else if (curve.label_free) {
     words += fmt::format(" Without labels alpha = {} was chosen", number_text(curve.label_free));
     const auto same = std::find_if(
         curve.points.begin(), curve.points.end(),

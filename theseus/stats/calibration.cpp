@@ -18,15 +18,12 @@ const std::map<std::string, std::string> kAnswers = {
 const std::map<std::string, std::string> kSpans = {
     {"spans", "input_ids"}, {"decoder_spans", "decoder_input_ids"}};
 
-bool takes(const model::Architecture& architecture, const std::string& name) {
-  const auto& inputs = architecture.inputs;
-  return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
-}
-
 // OpenCLIP says `text` where others say `input_ids`.
 std::string name_for(const model::Architecture& architecture, const std::string& name) {
-  return name == "input_ids" && !takes(architecture, name) && takes(architecture, "text") ? "text"
-                                                                                          : name;
+  return name == "input_ids" && !model::takes(architecture.inputs, name) &&
+                 model::takes(architecture.inputs, "text")
+             ? "text"
+             : name;
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -160,7 +157,8 @@ void Calibration::take(
     require_finite(file, info.name);
     const auto give = [&](const char* side, const auto& architecture, model::Batch& inputs) {
       const auto name = name_for(architecture, bare);
-      const bool meant = (!own || info.name.starts_with(side)) && takes(architecture, name);
+      const bool meant =
+          (!own || info.name.starts_with(side)) && model::takes(architecture.inputs, name);
       const bool added = !meant || inputs.emplace(name, file.tensor(info.name)).second;
       require(added, "both ", name, " and ", info.name, " are there; keep one of them");
       return meant;

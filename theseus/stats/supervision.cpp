@@ -1,7 +1,5 @@
 #include "theseus/stats/supervision.h"
 
-#include <algorithm>
-
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
@@ -22,11 +20,6 @@ void require_below(const Calibration& calibration, Side side, int64_t classes) {
   }
 }
 
-bool takes(const model::Model& model, const char* input) {
-  const auto& inputs = model.architecture().inputs;
-  return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
-}
-
 }  // namespace
 
 gradient::Loss loss_of(model::Model& model, const Calibration& calibration, Side side) {
@@ -45,7 +38,8 @@ gradient::Loss loss_of(model::Model& model, const Calibration& calibration, Side
     return gradient::token_loss();
   }
   const auto classes = gradient::head_classes(model);
-  const bool prompts = takes(model, "pixel_values") && model.weights().has("logit_scale");
+  const bool prompts = model::takes(model.architecture().inputs, "pixel_values") &&
+                       model.weights().has("logit_scale");
   require(
       classes > 0, "the calibration has labels, and the ", word, ", a ", model.location().family,
       " model, ",

@@ -162,6 +162,18 @@ void Alignment::require_maps(const SpaceSet& needed) const {
   }
 }
 
+at::Tensor Alignment::find_map(const std::string& space) const {
+  int64_t stage = -1;
+  for (const auto& row : about_.at("spaces")) {
+    stage = row.at("space") == space ? std::max(stage, row.at("stage").get<int64_t>()) : stage;
+  }
+  if (stage < 0) {
+    return {};
+  }
+  require_maps({space});
+  return maps(stage).at(space).matrix;
+}
+
 void Alignment::write_stage(
     const fs::path& directory, int64_t stage, const MapSet& maps, const stats::Moments& moments) {
   std::vector<std::pair<std::string, at::Tensor>> matrices, sums;

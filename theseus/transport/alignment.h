@@ -30,6 +30,9 @@ class Alignment {
   MapSet maps(int64_t stage) const;
   // Throws InputError unless the files hold a map of every space in `needed`; reads headers.
   void require_maps(const SpaceSet& needed) const;
+  // The map of one space [ds, dt]: where several blocks of the source go to its block, that of the
+  // last. Undefined when there is none; throws InputError as require_maps does when it is damaged.
+  at::Tensor find_map(const std::string& space) const;
 
   static void write_stage(
       const std::filesystem::path& directory,

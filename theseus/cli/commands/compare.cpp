@@ -102,6 +102,8 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--test", compare.test, "split for the table")->capture_default_str();
   app.add_option("--task", compare.evaluate.task, "as of 'theseus evaluate'");
   app.add_option("--limit", compare.evaluate.limit, "examples to measure on (default: all)");
+  app.add_option(
+      "--training-limit", compare.evaluate.training_limit, "examples that a probe learns from");
   app.add_option("--to", compare.strengths.last, "largest alpha")->capture_default_str();
   app.add_option("--step", compare.strengths.step, "between alphas")->capture_default_str();
   app.add_option("--seed", compare.job.align.sampling.seed)->capture_default_str();

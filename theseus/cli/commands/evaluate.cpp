@@ -20,22 +20,24 @@ namespace {
 struct Options {
   ModelOptions model;
   EvaluateOptions evaluate;
+  std::string head, alignment;
   bool json = false;
   bool quiet = false;
 };
 
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;
-  const auto how = options.evaluate.read();
+  auto how = options.evaluate.read();
   auto model = options.model.open();
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
   }
   JobProgress progress(options.quiet);
-  const auto record = theseus::evaluate::evaluate(
-      model, how, [&](int64_t done, int64_t all, const std::string& doing) {
-        progress(static_cast<double>(done), static_cast<double>(all), doing);
-      });
+  const auto watch = [&](int64_t done, int64_t all, const std::string& doing) {
+    progress(static_cast<double>(done), static_cast<double>(all), doing);
+  };
+  take_head(options.head, options.alignment, model, how, watch);
+  const auto record = theseus::evaluate::evaluate(model, how, watch);
   progress.finish();
   if (options.json) {
     fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -50,6 +52,9 @@ std::function<int()> add(CLI::App& app) {
   options->model.add_path(app, ",--model");
   options->model.add_running(app);
   options->evaluate.add(app);
+  app.add_option("--head", options->head, kHeadHelp)->type_name("MODEL");
+  app.add_option("--alignment", options->alignment, "of --head: maps from its base onto this model")
+      ->type_name("DIR");
   app.add_flag("--json", options->json, "print JSON");
   app.add_flag("--quiet", options->quiet, "no progress");
   return [options] { return run(*options); };

@@ -1,7 +1,5 @@
 // theseus sweep TARGET --update DIR --data DATA, or with --alignment PAIR --tuned MODEL
 
-#include "theseus/evaluate/sweep.h"
-
 #include <memory>
 
 #include <c10/core/GradMode.h>
@@ -16,6 +14,7 @@
 #include "theseus/cli/output_path.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/sweep_text.h"
+#include "theseus/evaluate/label_free.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -24,8 +23,9 @@ struct Options {
   ModelOptions model;
   EvaluateOptions evaluate;
   theseus::evaluate::Strengths strengths;
-  std::string update, alignment, tuned, out;
+  std::string update, alignment, tuned, source, head, out;
   std::vector<std::string> scales;
+  bool label_free = false;
   bool json = false;
   bool quiet = false;
 };
@@ -38,26 +38,44 @@ theseus::evaluate::Update find_update(const Options& options, const model::Model
       !options.alignment.empty() && !options.tuned.empty(),
       "give --update, or --alignment and --tuned");
   output::JobOptions job{
-      .tuned = options.tuned, .target = options.model.path, .alignment = options.alignment};
+      .source = options.source,
+      .tuned = options.tuned,
+      .target = options.model.path,
+      .alignment = options.alignment};
   job.version = THESEUS_VERSION;
   return theseus::evaluate::carry_update(job, model);
 }
 
-int run(const Options& options) {
-  const c10::NoGradGuard no_gradients;
-  const auto how = options.evaluate.read();
-  if (!options.out.empty()) {
-    check_writable(options.out);
-  }
+// By labels, or by the source's change.
+nlohmann::ordered_json measured(const Options& options, const theseus::evaluate::Watch& watch) {
+  auto how = options.evaluate.read();
+  require(
+      !options.label_free || (!options.alignment.empty() && !options.tuned.empty()),
+      "--label-free compares with what the tuned old model does: give --alignment and --tuned");
+  require(
+      !options.label_free || (options.head.empty() && how.task.empty()),
+      "--label-free compares features: --task and --head are for labels");
   auto model = options.model.open();
   auto update = find_update(options, model);
   theseus::evaluate::scale(update, options.scales);
+  if (options.label_free) {
+    return theseus::evaluate::sweep_without_labels(
+        model, update, {options.alignment, options.tuned, options.source}, how, options.strengths,
+        watch);
+  }
+  take_head(options.head, options.alignment, model, how, watch);
+  return theseus::evaluate::sweep(model, update, how, options.strengths, watch);
+}
+
+int run(const Options& options) {
+  const c10::NoGradGuard no_gradients;
+  if (!options.out.empty()) {
+    check_writable(options.out);
+  }
   JobProgress progress(options.quiet);
-  const auto record = theseus::evaluate::sweep(
-      model, update, how, options.strengths,
-      [&](int64_t done, int64_t all, const std::string& doing) {
-        progress(static_cast<double>(done), static_cast<double>(all), doing);
-      });
+  const auto record = measured(options, [&](int64_t done, int64_t all, const std::string& doing) {
+    progress(static_cast<double>(done), static_cast<double>(all), doing);
+  });
   progress.finish();
   const auto text = record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (!options.out.empty()) {
@@ -77,6 +95,11 @@ std::function<int()> add(CLI::App& app) {
       "--update", options->update, "what 'transport --write update' wrote for this model; or");
   app.add_option("--alignment", options->alignment, "maps onto this model, and");
   app.add_option("--tuned", options->tuned, "the tuned old model whose change they carry");
+  app.add_option("--source", options->source, "the old base model, if it has moved since");
+  app.add_option("--head", options->head, kHeadHelp)->type_name("MODEL");
+  app.add_flag(
+      "--label-free", options->label_free,
+      "choose by how well features change as those of the tuned old model did; needs no labels");
   app.add_option(
       "--scale", options->scales,
       "WORDS=FACTOR: also scale what has WORDS in its name; repeatable");

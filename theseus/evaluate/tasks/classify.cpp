@@ -1,8 +1,9 @@
-// The model's own head.
+// The model's own head, or one that was carried to it.
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/evaluate/head.h"
 #include "theseus/evaluate/task.h"
 
 namespace theseus::evaluate::tasks {
@@ -11,18 +12,17 @@ namespace {
 class Classify : public Task {
  public:
   void begin(
-      model::Model&, model::Reader&, const data::Examples& examples, const Settings&) override {
+      model::Model&,
+      model::Reader&,
+      const data::Examples& examples,
+      const Settings& settings) override {
     require(!examples.labels.empty(), "these examples have no labels to compare with");
     classes_ = static_cast<int64_t>(examples.classes.size());
+    head_ = settings.head;
   }
 
   void add(model::Model& model, const Step& step, const data::Examples& examples) override {
-    const auto outputs = model.forward(step.batch);
-    const auto found = outputs.find("logits");
-    require(
-        found != outputs.end() && found->second.dim() == 2,
-        "this model has no classification head; use --task probe or zero-shot");
-    const auto logits = found->second.to(at::kCPU);  // [n, c]
+    const auto logits = logits_of(model, step);  // [n, c]
     require(
         classes_ == 0 || logits.size(1) == classes_, "the head has ", logits.size(1),
         " classes and the data ", classes_);
@@ -38,6 +38,19 @@ class Classify : public Task {
   Score score() const override { return accuracy(right_, all_); }
 
  private:
+  at::Tensor logits_of(model::Model& model, const Step& step) const {
+    const auto outputs = model.forward(step.batch);
+    if (head_) {
+      return head_->logits(outputs, step.batch);
+    }
+    const auto found = outputs.find("logits");
+    require(
+        found != outputs.end() && found->second.dim() == 2,
+        "this model has no classification head; use --task probe or zero-shot, or --head");
+    return found->second.to(at::kCPU);
+  }
+
+  std::shared_ptr<const Head> head_;
   int64_t classes_ = 0, right_ = 0, all_ = 0;
 };
 
@@ -45,7 +58,7 @@ class Classify : public Task {
 
 const TaskKind& classify() {
   static const TaskKind kind = {
-      .summary = "accuracy of the model's own classification head",
+      .summary = "accuracy of the model's own classification head, or of a carried one",
       .make = []() -> std::unique_ptr<Task> { return std::make_unique<Classify>(); }};
   return kind;
 }

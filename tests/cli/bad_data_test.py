@@ -1,0 +1,120 @@
+"""Data that cannot be measured on, or only in part: what is said, and that nothing is written."""
+import json
+import shutil
+
+import support
+from digits import SIZE, DigitsTest
+from support import CommandTest
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "the", "a"]
+
+
+class BadImages(DigitsTest):
+    def pictures(self, name, rows, head="path,label"):
+        """A manifest of one picture under several labels."""
+        place = self.here / name
+        place.mkdir()
+        (place / "1.ppm").write_bytes(b"P6 %d %d 255\n" % (SIZE, SIZE) + self.bytes[0])
+        (place / "images.csv").write_text("\n".join([head, *rows]) + "\n")
+        return place / "images.csv"
+
+    def refused_data(self, data, *more, says):
+        self.refused("evaluate", self.models / "tuned", "--data", data, "--quiet", *more, says=says)
+
+    def test_empty_class_folder(self):
+        folders = self.here / "folders"
+        shutil.copytree(self.models / "digits" / "test", folders)
+        (folders / "digit x").mkdir()
+        self.refused_data(folders, says=["digit x"])
+
+    def test_labels_out_of_range(self):
+        self.refused_data(self.pictures("a", ["1.ppm,3", "1.ppm,12"]),
+                          says="label 12 is beyond the head's 10 classes")
+        self.refused_data(self.pictures("b", ["1.ppm,3", "1.ppm,-1"]), says="out of range")
+        named = self.pictures("c", ["1.ppm,3", "1.ppm,2"])
+        (named.parent / "classnames.txt").write_text("zero\none\ntwo\n")
+        self.refused_data(named, says=["label 3 is out of range", "3 classes, 0 to 2"])
+
+    def test_unknown_class(self):
+        named = self.pictures("a", ["1.ppm,two", "1.ppm,three"])
+        (named.parent / "classnames.txt").write_text("zero\none\ntwo\n")
+        self.refused_data(named, says=["unknown class 'three'", "zero, one, two"])
+        folders = self.here / "folders"
+        for split, names in (("train", ["a", "b"]), ("test", ["a", "c"])):
+            for name in names:
+                (folders / split / name).mkdir(parents=True)
+                shutil.copy(named.parent / "1.ppm", folders / split / name)
+        self.refused_data(folders, says="unknown class 'c'")
+
+    def test_one_class(self):
+        """Accuracy on one class can be measured, and no strength can be chosen by it."""
+        one = self.here / "one"
+        shutil.copytree(self.models / "digits" / "val" / "digit 3", one / "val" / "digit 3")
+        shutil.copytree(self.models / "digits" / "val" / "digit 3", one / "train" / "digit 3")
+        shutil.copytree(self.models / "digits" / "test", one / "test")
+        shutil.copytree(self.models / "digits" / "test", one / "train", dirs_exist_ok=True)
+        update = self.carry("--write", "update", out="u")
+        sweep = ["sweep", self.models / "wide", "--update", update, "--quiet", "--data", one]
+        self.refused(*sweep, "--split", "val", says=["are of one class, 'digit 3'", "several"])
+        done = self.theseus("compare", "--source", self.models / "base", "--target",
+                            self.models / "wide", "--setting", "digits", self.models / "tuned", one,
+                            "--methods", "pad", "--out", self.here / "c", "--quiet", exit=2)
+        self.assertIn("are of one class, 'digit 3'", done.stderr)
+        lone = self.here / "lone"
+        shutil.copytree(one / "val" / "digit 3", lone / "train" / "digit 3")
+        shutil.copytree(one / "val" / "digit 3", lone / "test" / "digit 3")
+        self.refused_data(lone, "--task", "probe", says="all training examples are of one class")
+
+    def test_no_labels(self):
+        plain = self.pictures("a", ["1.ppm", "1.ppm"], head="path")
+        self.refused_data(plain, says="no labels")
+
+
+class BadTexts(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.bert = self.model("adapted_bert")  # 4 classes, 60 ids, 20 positions
+        self.vocabulary = self.bert / "vocab.txt"
+        self.vocabulary.write_text("\n".join(WORDS) + "\n")
+
+    def texts(self, *texts):
+        file = self.here / "texts.jsonl"
+        file.write_text("".join(json.dumps({"text": text, "label": i % 4}) + "\n"
+                                for i, text in enumerate(texts)))
+        return file
+
+    def evaluate(self, *texts, more=()):
+        return json.loads(self.theseus("evaluate", self.bert, "--data", self.texts(*texts), "--json",
+                                       "--quiet", *more).stdout)
+
+    def test_missing_vocabulary(self):
+        self.vocabulary.unlink()
+        self.refused("evaluate", self.bert, "--data", self.texts("a film"), "--quiet",
+                     says=["tokenizer.json", "vocab.txt"])
+
+    def test_vocabulary_beyond_the_embedding(self):
+        self.vocabulary.write_text("\n".join([*WORDS, *(f"word{i}" for i in range(100))]) + "\n")
+        self.refused("evaluate", self.bert, "--data", self.texts("word99"), "--quiet",
+                     says=["input_ids", "60"])
+
+    def test_text_longer_than_the_model(self):
+        """It is cut, and that is said."""
+        whole = self.evaluate("the good film", "the bad film")
+        self.assertEqual(whole["notes"], [])
+        cut = self.evaluate("the good film " * 30, "the bad film")
+        self.assertIn("1 texts were longer than the model takes and were cut", cut["notes"][0])
+        self.assertEqual(cut["count"], 2)
+        short = self.evaluate("the good film", "the", more=("--max-length", "4"))
+        self.assertIn("1 texts were longer", short["notes"][0])
+        self.refused("evaluate", self.bert, "--data", self.texts("a"), "--max-length", "21", "--quiet",
+                     says="the model takes at most 20 tokens")
+
+    def test_labels_beyond_the_head(self):
+        file = self.here / "texts.jsonl"
+        file.write_text('{"text": "a", "label": 4}\n')
+        self.refused("evaluate", self.bert, "--data", file, "--quiet",
+                     says="label 4 is beyond the head's 4 classes")
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,55 @@
+#include "theseus/evaluate/features.h"
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+
+namespace theseus::evaluate {
+namespace {
+
+constexpr const char* kJoint = "embed";
+
+}  // namespace
+
+at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch) {
+  for (const char* name : {"image_features", "image_embeds", "text_features", "text_embeds"}) {
+    if (const auto found = outputs.find(name); found != outputs.end()) {
+      return found->second.to(at::kCPU, at::kFloat);
+    }
+  }
+  if (const auto found = outputs.find("features"); found != outputs.end()) {
+    return found->second.select(1, 0).to(at::kCPU, at::kFloat);
+  }
+  for (const char* name : {"last_hidden_state", "encoder_last_hidden_state"}) {
+    const auto found = outputs.find(name);
+    if (found == outputs.end()) {
+      continue;
+    }
+    const auto rows = found->second.to(at::kCPU, at::kFloat);  // [n, t, d]
+    const auto mask = batch.find("attention_mask");
+    if (batch.contains("pixel_values")) {
+      return rows.select(1, 0);
+    }
+    if (mask == batch.end()) {
+      return rows.mean(1);
+    }
+    const auto kept = mask->second.to(at::kCPU, at::kFloat).unsqueeze(2);  // [n, t, 1]
+    return (rows * kept).sum(1) / kept.sum(1);
+  }
+  throw InputError("this model gives no features: neither an embedding nor hidden states");
+}
+
+std::string feature_space(const model::Architecture& architecture) {
+  if (architecture.spaces.contains(kJoint)) {
+    return kJoint;
+  }
+  const auto& tower = architecture.towers.front().name;
+  for (auto norm = architecture.norms.rbegin(); norm != architecture.norms.rend(); ++norm) {
+    if (model::tower_of_space(norm->out) == tower) {
+      return norm->out;
+    }
+  }
+  throw InternalError("no norm writes what the tower " + tower + " gives");
+}
+
+}  // namespace theseus::evaluate

@@ -1,0 +1,210 @@
+#include "theseus/evaluate/label_free.h"
+
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "theseus/base/error.h"
+#include "theseus/evaluate/features.h"
+#include "theseus/transport/alignment.h"
+#include "theseus/transport/source_update.h"
+
+namespace theseus::evaluate {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kZ = 1.96;
+
+// Examples as one model reads them.
+struct Inputs {
+  std::string split;
+  std::vector<Step> steps;
+  std::vector<std::string> notes;
+};
+
+Inputs read(const model::Model& model, const EvaluateOptions& options) {
+  const auto examples = open_data(options.data, options.split, model, options);
+  model::Reader reader(model, options.longest);
+  std::vector<std::string> skipped;
+  Inputs inputs{.split = examples.split};
+  inputs.steps = read_steps(
+      examples, choose(examples, options.limit, options.seed), reader, options.feed, skipped);
+  inputs.notes = notes_on_inputs(reader, skipped);
+  return inputs;
+}
+
+at::Tensor features(model::Model& model, const std::vector<Step>& steps) {
+  std::vector<at::Tensor> rows;
+  for (const auto& step : steps) {
+    rows.push_back(features_of(model.forward(step.batch), step.batch).to(at::kDouble));
+  }
+  return at::cat(rows);  // [n, d]
+}
+
+at::Tensor centred(const at::Tensor& rows) {
+  return rows - rows.mean(0, /*keepdim=*/true);
+}
+
+double spread(const at::Tensor& rows) {
+  return centred(rows).norm().item<double>();
+}
+
+// What the tuned source differs from its base by, as Strengthened adds it.
+Update change_of(const transport::SourceUpdate& change, const model::Model& source) {
+  Update update;
+  for (const auto& parameter : source.architecture().parameters) {
+    const auto delta = change.find_delta(parameter);
+    if (!delta.defined()) {
+      continue;
+    }
+    auto& whole = update[parameter.tensor];
+    if (!parameter.fused()) {
+      whole = delta;
+      continue;
+    }
+    if (!whole.defined()) {
+      whole = at::zeros(source.checkpoint().info(parameter.stored).shape);
+    }
+    whole.narrow(0, parameter.row, parameter.shape[0]).copy_(delta);
+  }
+  return update;
+}
+
+struct SourceFeatures {
+  at::Tensor base, change;  // [n, ds]
+};
+
+SourceFeatures source_features(
+    const SourceChange& from,
+    const std::string& base,
+    const model::Placement& placement,
+    const EvaluateOptions& options) {
+  auto source = with_context("opening the source (give --source if it has moved)", [&] {
+    return model::Model::open(base, {.placement = placement});
+  });
+  const auto update = change_of(transport::SourceUpdate::open(from.tuned, source), source);
+  const auto inputs = read(source, options);
+  SourceFeatures result{.base = features(source, inputs.steps)};
+  Strengthened tuned(source, update);
+  tuned.set(1);
+  result.change = features(source, inputs.steps) - result.base;
+  return result;
+}
+
+Measured agreement(const at::Tensor& change, const at::Tensor& wanted) {
+  const auto error = (change - wanted).square().sum(1);  // [n]
+  const auto size = wanted.square().sum(1);
+  const auto all = size.sum().item<double>();
+  const auto lost = error.sum().item<double>() / all;
+  // Examples are drawn, so this is a ratio of sums over them.
+  const auto n = static_cast<double>(error.size(0));
+  const auto scatter = (error - lost * size).square().sum().item<double>() * n / (n - 1);
+  const auto half = kZ * std::sqrt(scatter) / all;
+  const auto length = change.norm().item<double>();
+  const auto along = change.mul(wanted).sum().item<double>();
+  Measured result{
+      .score = {
+          .metric = "agreement",
+          .value = 1 - lost,
+          .low = 1 - lost - half,
+          .high = 1 - lost + half,
+          .count = error.size(0)}};
+  result.more["cosine"] = length > 0 ? along / (length * std::sqrt(all)) : 0.0;
+  const auto own = centred(wanted).square().sum().item<double>();
+  const auto missed = (centred(change) - centred(wanted)).square().sum().item<double>();
+  result.more["centred"] = own > 0 ? 1 - missed / own : 0.0;
+  return result;
+}
+
+// A shift that all examples share tells none of them from another.
+std::string note_on_shift(const ordered_json& best) {
+  const auto value = best.at("value").get<double>(), own = best.at("centred").get<double>();
+  return own > value / 2 ? ""
+                         : fmt::format(
+                               "the agreement of {:.2f} is mostly a shift that all examples share; "
+                               "what tells them "
+                               "apart agrees to {:.2f}: doubt this strength",
+                               value, own);
+}
+
+// Maps that were fitted to these very examples flatter themselves.
+bool made_the_maps(
+    const nlohmann::json& about, const EvaluateOptions& options, const std::string& split) {
+  const auto found = about.find("calibration");
+  return found != about.end() && found->is_object() && found->value("data", "") == options.data &&
+         found->value("split", "") == split;
+}
+
+}  // namespace
+
+ordered_json sweep_without_labels(
+    model::Model& model,
+    const Update& update,
+    const SourceChange& from,
+    const EvaluateOptions& options,
+    const Strengths& strengths,
+    const Watch& watch) {
+  const auto alignment = transport::Alignment::open(from.alignment);
+  const auto space = feature_space(model.architecture());
+  const auto map = alignment.find_map(space);
+  require(
+      map.defined(), "the alignment ", from.alignment, " has no map of ", space,
+      ", in which changes are compared; 'theseus align' makes one from examples that reach it");
+  auto inputs = read(model, options);
+  const auto source = source_features(
+      from,
+      from.source.empty() ? alignment.about().at("source").at("path").get<std::string>()
+                          : from.source,
+      model.weights().placement(), options);
+  const auto base = features(model, inputs.steps);  // [n, dt]
+  require(base.size(0) > 1, "one example says nothing about a spread; give more");
+  require(
+      source.base.size(0) == base.size(0) && source.base.size(1) == map.size(0) &&
+          base.size(1) == map.size(1),
+      "the features are ", source.base.sizes(), " and ", base.sizes(), ", and the map ",
+      map.sizes(), ": the alignment was made for other models");
+  const auto matrix = map.to(at::kDouble);
+  const auto unit = spread(base) / spread(source.base.matmul(matrix));
+  const auto wanted = source.change.matmul(matrix) * unit;
+  require(
+      std::isfinite(unit) && wanted.norm().item<double>() > 0,
+      "on these examples the tuned source gives the features of its base: there is no change to "
+      "agree with");
+  Strengthened strengthened(model, update);
+  const auto found = search(
+      strengths,
+      [&](double alpha) {
+        strengthened.set(alpha);
+        return agreement(features(model, inputs.steps) - base, wanted);
+      },
+      watch);
+  ordered_json record = {
+      {"kind", "sweep"},
+      {"model", model.location().weights.string()},
+      {"data", options.data},
+      {"split", inputs.split},
+      {"task", "label-free"},
+      {"metric", "agreement"},
+      {"base", describe(agreement(at::zeros_like(base), wanted).score)},
+      {"curve", found.curve},
+      {"best", found.best},
+      {"label_free", {{"alpha", found.best.at("alpha")}}},
+      {"space", space},
+      {"unit", unit}};
+  if (const auto note = note_on_shift(found.best); !note.empty()) {
+    inputs.notes.push_back(note);
+  }
+  if (found.at_the_end) {
+    inputs.notes.emplace_back(kAtTheEnd);
+  }
+  if (made_the_maps(alignment.about(), options, inputs.split)) {
+    inputs.notes.emplace_back(
+        "the maps were made from examples of this split: others would say more");
+  }
+  record["notes"] = inputs.notes;
+  return record;
+}
+
+}  // namespace theseus::evaluate

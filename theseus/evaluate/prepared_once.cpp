@@ -1,0 +1,57 @@
+#include "theseus/evaluate/prepared_once.h"
+
+#include "theseus/base/file.h"
+#include "theseus/output/opened.h"
+#include "theseus/stats/prepare.h"
+
+namespace theseus::evaluate {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+PreparedOnce::PreparedOnce(std::string data, int64_t batches, fs::path file)
+    : data_(std::move(data)), batches_(batches), file_(std::move(file)) {}
+
+PreparedOnce::~PreparedOnce() {
+  std::error_code ignored;
+  if (done_) {
+    fs::remove(about(), ignored);
+    fs::remove(file_, ignored);
+  }
+}
+
+// Written last: while it is missing, the file may be half of one.
+fs::path PreparedOnce::about() const {
+  return file_.string() + ".json";
+}
+
+ordered_json PreparedOnce::give(output::JobOptions& job) const {
+  job.calibration = data_;
+  job.align.sampling.batches = batches_ > 0 ? batches_ : job.align.sampling.batches;
+  if (stats::is_prepared(data_)) {
+    return {{"path", data_}};
+  }
+  const auto drawn = prepare(job);
+  job.calibration = file_;
+  job.align.sampling.batches = 0;  // they are drawn
+  job.split.clear();
+  job.shots = 0;
+  job.longest = 0;
+  return drawn;
+}
+
+ordered_json PreparedOnce::prepare(const output::JobOptions& job) const {
+  std::error_code ignored;
+  if (!fs::exists(about(), ignored)) {
+    auto source = model::Model::open(job.source);
+    auto target = model::Model::open(job.target);
+    const auto drawn = stats::prepare_calibration(
+        output::choice_of(job), source, target, file_, [](int64_t, int64_t) {});
+    AtomicFile file(about());
+    file.append(drawn.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    file.commit();
+  }
+  return ordered_json::parse(read_text_file(about(), 1 << 20));
+}
+
+}  // namespace theseus::evaluate

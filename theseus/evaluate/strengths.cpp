@@ -1,0 +1,50 @@
+#include "theseus/evaluate/strengths.h"
+
+#include <cmath>
+#include <optional>
+
+#include "theseus/base/error.h"
+
+namespace theseus::evaluate {
+namespace {
+
+bool better(const Score& score, const Score& than) {
+  return score.higher_is_better ? score.value > than.value : score.value < than.value;
+}
+
+}  // namespace
+
+Searched search(
+    const Strengths& strengths,
+    const std::function<Measured(double alpha)>& measure,
+    const Watch& watch) {
+  require(
+      strengths.step > 0 && strengths.last >= strengths.first, "strengths from ", strengths.first,
+      " to ", strengths.last, " in steps of ", strengths.step, " are none");
+  const auto count =
+      static_cast<int64_t>(std::floor((strengths.last - strengths.first) / strengths.step + 1e-9)) +
+      1;
+  Searched found{.curve = nlohmann::ordered_json::array()};
+  std::optional<Score> best;
+  int64_t since = 0;
+  for (int64_t i = 0; i < count && since < strengths.patience; ++i) {
+    const auto alpha = strengths.first + static_cast<double>(i) * strengths.step;
+    watch(i, count, "measuring");
+    const auto measured = measure(alpha);
+    nlohmann::ordered_json row = {{"alpha", alpha}};
+    row.update(describe(measured.score));
+    row.update(measured.more);
+    found.curve.push_back(row);
+    ++since;
+    if (!best || better(measured.score, *best)) {
+      best = measured.score;
+      found.best = row;
+      found.at_the_end = i + 1 == count;
+      since = 0;
+    }
+  }
+  watch(count, count, "measured");
+  return found;
+}
+
+}  // namespace theseus::evaluate

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/evaluate/evaluate.h"
+#include "theseus/evaluate/score.h"
+
+namespace theseus::evaluate {
+
+// Strengths to try, in order: `first`, `first` + `step`, ... up to `last`; the search ends after
+// `patience` of them without a gain.
+struct Strengths {
+  double first = 0;
+  double last = 5;
+  double step = 0.1;
+  int64_t patience = 10;
+};
+
+// What one strength gave; `more` stands beside the score in the curve.
+struct Measured {
+  Score score;
+  nlohmann::ordered_json more = nlohmann::ordered_json::object();
+};
+
+// The curve and the best of it, which is the smallest strength of the best value.
+struct Searched {
+  nlohmann::ordered_json curve, best;
+  bool at_the_end = false;  // the best is the last that was allowed
+};
+
+constexpr const char* kAtTheEnd = "the best strength is the last one: a larger one may be better";
+
+// Throws InputError when there is no strength to try.
+Searched search(
+    const Strengths& strengths,
+    const std::function<Measured(double alpha)>& measure,
+    const Watch& watch);
+
+}  // namespace theseus::evaluate
