@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The same architecture (ViT-B/16) with another pre-training, DataComp-XL to LAION-2B: K examples of each
-# class. GradFix needs gradients and is not among the methods yet.
+# class. gradient-mask (the paper's GradFix) and gradient-output also use their labels.
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 for shots in ${SHOTS:-1 2 5 10 20}; do
-  compare "shots-$shots" --methods none,identity,permutation,procrustes --shots "$shots" "$@"
+  compare "shots-$shots" --labels --shots "$shots" \
+    --methods none,identity,permutation,gradient-mask:vote=majority,gradient-output,procrustes,procrustes:mask "$@"
 done

@@ -149,6 +149,22 @@ class Evaluate(DigitsTest):
         self.theseus("report", self.here / "c" / "compare.json", "-o", self.here / "r.html")
         self.assertIn("procrustes", (self.here / "r.html").read_text())
 
+    def test_compare_with_labels(self):
+        """Methods that learn from the labels of the pictures, and methods with options."""
+        words = ["compare", "--source", self.models / "base", "--target", self.models / "wide",
+                 "--setting", "digits", self.models / "tuned", self.models / "digits", "--split",
+                 "val", "--alpha", "1", "--out", self.here / "c", "--quiet", "--threads", "1"]
+        methods = ["none", "procrustes", "procrustes:mask", "procrustes:center", "gradient-output",
+                   "gradient-mask"]
+        self.theseus(*words, "--methods", ",".join(methods), "--labels")
+        record = json.loads((self.here / "c" / "compare.json").read_text())
+        rows = {row["method"]: row["cells"]["digits"]["value"] for row in record["rows"]}
+        self.assertEqual(list(rows), methods[:-1])  # the last one needs equal widths
+        self.assertGreater(rows["gradient-output"], rows["none"] + 0.5)
+        self.assertGreater(rows["procrustes:mask"], rows["none"])
+        self.refused(*words, "--methods", "procrustes:mask", says=["learns from labels", "--labels"])
+        self.refused(*words, "--methods", "procrustes:magic", says="'magic' is none of: center")
+
     def test_calibration(self):
         """From pictures: the same maps as from their tensors, and the same digits are read."""
         out = self.carry("--split", "val", calibration=self.models / "digits")

@@ -12,6 +12,7 @@
 #include "theseus/base/error.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/supervision.h"
 #include "theseus/stats/matcher.h"
 
 namespace theseus::cli {
@@ -118,7 +119,8 @@ int64_t parse_bytes(const std::string& text) {
 void TransportOptions::add_calibration(CLI::App& app) {
   app.add_option(
          "--calibration", job_.calibration,
-         "unlabelled examples: images or text as 'theseus evaluate --data' reads them, or a "
+         "examples, without labels unless --labels is given: images or text as 'theseus evaluate "
+         "--data' reads them, or a "
          "safetensors file with inputs for both models")
       ->type_name("DATA");
   app.add_option(
@@ -128,6 +130,52 @@ void TransportOptions::add_calibration(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--max-length", job_.longest, "tokens of a text (default: what the models take)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+}
+
+// What learns from labels is for those commands that say so.
+void TransportOptions::add_labels(CLI::App& app, For command) {
+  if (command == For::kDiagnose) {
+    return;
+  }
+  app.add_flag("--labels", job_.labels, "use the labels of the calibration, for what needs them");
+  app.add_option(
+      "--template", template_,
+      "with --labels: a prompt for CLIP, {c} is the class (default: those of the data)");
+  if (command != For::kAlign) {
+    app.add_option(
+        "--mask", mask_,
+        "of what is carried, by the signs of the target's gradients: normal keeps entries that "
+        "agree, force makes all agree");
+    app.add_option("--vote", vote_, "whose signs: mean of the gradients, or majority of examples")
+        ->capture_default_str();
+  }
+}
+
+void TransportOptions::read_labels(output::JobOptions& job) const {
+  const auto given = [&](const char* option) {
+    const auto* found = app_->get_option_no_throw(option);
+    return found != nullptr && found->count() > 0;
+  };
+  const auto& method = job.align.method;
+  const bool labelled = app_->get_option_no_throw("--labels") != nullptr;
+  require(
+      labelled || !output::needs_labels(job), "method ", method,
+      " learns from labels, and this command compares activations alone; use procrustes");
+  if (given("--mask")) {
+    job.mask = gradient::mask_of(mask_);
+  }
+  job.vote = gradient::vote_of(vote_);
+  require(
+      !given("--vote") || output::mask_of(job) != gradient::Mask::kNone,
+      "--vote has no effect without --mask");
+  require(
+      !job.labels || output::needs_labels(job), "--labels has no effect with method ", method,
+      "; it is for gradient-mask, gradient-output and --mask");
+  require(!given("--template") || job.labels, "--template has no effect without --labels");
+  if (!template_.empty()) {
+    job.templates = {template_};
+  }
+  output::require_labels_allowed(job);
 }
 
 void TransportOptions::add(CLI::App& app, For command) {
@@ -150,6 +198,7 @@ void TransportOptions::add(CLI::App& app, For command) {
         ->type_name("DIR");
   }
   add_calibration(app);
+  add_labels(app, command);
   if (command == For::kAlign || command == For::kTransport) {
     app.add_option("--out", job_.out, "directory to write")->required()->type_name("DIR");
     app.add_flag("--fresh", job_.fresh, "start over; replace an earlier output of theseus");
@@ -233,11 +282,15 @@ output::JobOptions TransportOptions::job() const {
         !job.calibration.empty() || !method.needs.moments, "--calibration is required: method ",
         job.align.method, " compares activations");
     require_obeyed(*app_, job.align.method, method);
+    require(
+        !job.align.in_order || method.needs.moments, "--in-order has no effect with method ",
+        job.align.method, ", which uses no activations");
     require(std::isfinite(job.align.maps.whiten), "--whiten: expected a number from 0 to 0.5");
     if (!job.align.match.empty()) {
       find_plugin(stats::all_matchers(), "matcher", job.align.match);
     }
   }
+  read_labels(job);
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));
   }

@@ -25,10 +25,13 @@ class TransportOptions {
 
  private:
   void add_calibration(CLI::App& app);
+  void add_labels(CLI::App& app, For command);
+  void read_labels(output::JobOptions& job) const;
 
   CLI::App* app_ = nullptr;
   output::JobOptions job_;
   std::string norms_ = "diagonal", rank_ = "complete", depth_, memory_, device_ = "cpu";
+  std::string mask_, vote_ = "mean", template_;
   int64_t threads_ = 0;
 };
 

@@ -9,6 +9,8 @@
 #include "theseus/base/json.h"
 #include "theseus/evaluate/prepared_once.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/method_words.h"
+#include "theseus/output/supervision.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -33,14 +35,25 @@ EvaluateOptions on(
   return how;
 }
 
+// The job of a cell, whose method may bring options.
 output::JobOptions job_of(
     const CompareOptions& options, const Setting& setting, const std::string& method) {
   auto job = options.job;
   job.tuned = setting.tuned;
-  job.align.method = method;
+  output::set_method(method, job);
   job.write = "update";
   job.words = {{"command", "compare"}, {"method", method}, {"tuned", setting.tuned}};
   return job;
+}
+
+// Whether a method looks at examples at all.
+bool uses_calibration(const CompareOptions& options, const std::string& method) {
+  if (method == kNone) {
+    return false;
+  }
+  auto job = options.job;
+  output::set_method(method, job);
+  return output::method_of(method).needs.moments || output::needs_labels(job);
 }
 
 // |carried| - |source's|, of all matrices of the update together.
@@ -74,11 +87,12 @@ ordered_json cell(
   auto job = job_of(options, setting, method);
   job.out = directory;
   ordered_json drawn;
-  if (maps::method(method).needs.moments) {
+  if (uses_calibration(options, method)) {
     drawn = prepared.give(job);
     job.words["calibration"] = drawn;
   } else {
     job.split.clear();
+    job.labels = false;
   }
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) {
@@ -120,7 +134,9 @@ ordered_json identity_of(const CompareOptions& options) {
       {"source", options.job.source.string()},
       {"target", options.job.target.string()},
       {"settings", settings},
-      {"calibration", {options.job.split, options.job.shots, sampling.batch_size, sampling.seed}},
+      {"calibration",
+       {options.job.split, options.job.shots, sampling.batch_size, sampling.seed,
+        options.job.labels}},
       {"align", {options.job.align.match, options.job.align.depth == transport::Depth::kMatch}},
       {"measure",
        {how.task, how.limit, how.training_limit, how.seed, options.validation, options.test}},
@@ -145,7 +161,7 @@ void require_same(const CompareOptions& options, const fs::path& file) {
 }
 
 bool fits(const std::string& method, const CompareOptions& options) {
-  if (method == kNone || !maps::method(method).same_widths) {
+  if (method == kNone || !output::method_of(method).same_widths) {
     return true;
   }
   const auto source = model::Model::open(options.job.source);
@@ -212,7 +228,7 @@ std::vector<Row> rows_of(const CompareOptions& options, std::vector<std::string>
       notes.push_back("left out, because it needs equal widths: " + method);
       continue;
     }
-    const bool counts = method != kNone && maps::method(method).needs.moments;
+    const bool counts = uses_calibration(options, method);
     for (const auto count : counts_of(options)) {
       rows.push_back({method, count, counts});
       if (!counts) {

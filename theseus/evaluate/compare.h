@@ -20,8 +20,9 @@ struct Setting {
 
 struct CompareOptions {
   output::JobOptions job;  // source, target, align, norms; its tuned and calibration are not used
-  std::vector<std::string> methods;  // "none" is the target as it is
-  std::vector<int64_t> batches;      // B-shot: one row for each; empty: as job says
+  // "none" is the target as it is; others as output::set_method reads them
+  std::vector<std::string> methods;
+  std::vector<int64_t> batches;  // B-shot: one row for each; empty: as job says
   std::vector<Setting> settings;
   EvaluateOptions evaluate;  // how; its data and split are not used
   std::string validation = "val", test = "test";

@@ -43,8 +43,8 @@ ordered_json PreparedOnce::give(output::JobOptions& job) const {
 ordered_json PreparedOnce::prepare(const output::JobOptions& job) const {
   std::error_code ignored;
   if (!fs::exists(about(), ignored)) {
-    const auto source = model::Model::open(job.source);
-    const auto target = model::Model::open(job.target);
+    auto source = model::Model::open(job.source);
+    auto target = model::Model::open(job.target);
     const auto drawn = stats::prepare_calibration(
         output::choice_of(job), source, target, file_, [](int64_t, int64_t) {});
     AtomicFile file(about());

@@ -42,13 +42,18 @@ Measured in_parts(
 // Keeps outputs of linear layers, and asks for their gradients.
 class KeepOutputs final : public model::Taps {
  public:
+  explicit KeepOutputs(const std::set<std::string>& modules) : modules_(modules) {}
+
   void linear(const std::string& module, const at::Tensor&, const at::Tensor& output) override {
-    if (output.requires_grad()) {
+    if (output.requires_grad() && (modules_.empty() || modules_.contains(module))) {
       output.retain_grad();
-      outputs[module] = output;
+      steps.back()[module] = output;
     }
   }
-  std::map<std::string, at::Tensor> outputs;
+  std::vector<std::map<std::string, at::Tensor>> steps{1};
+
+ private:
+  const std::set<std::string>& modules_;
 };
 
 }  // namespace
@@ -99,11 +104,21 @@ Gradients weight_gradients(
   return result;
 }
 
+Steps own_blocks(const model::Model& model) {
+  return {.count = model.architecture().blocks(), .run = [&model](int64_t step, model::Pass& pass) {
+            model.run_block(step, pass);
+          }};
+}
+
 // A graph begins where the blocks do, so that it holds every layer and no weight.
-std::map<std::string, OutputGradient> output_gradients(
-    model::Model& model, const Loss& loss, const Labelled& batch) {
+StepGradients output_gradients(
+    model::Model& model,
+    const Loss& loss,
+    const Labelled& batch,
+    const Steps& steps,
+    const std::set<std::string>& modules) {
   const c10::AutoGradMode gradients(true);
-  KeepOutputs taps;
+  KeepOutputs taps(modules);
   auto pass = model.begin(batch.batch, &taps);
   model.network().enter(pass);
   for (const auto& tower : model.architecture().towers) {
@@ -111,21 +126,34 @@ std::map<std::string, OutputGradient> output_gradients(
       found->second = found->second.detach().set_requires_grad(true);
     }
   }
-  for (int64_t i = 0; i < model.architecture().blocks(); ++i) {
-    model.run_block(i, pass);
+  for (int64_t i = 0; i < steps.count; ++i) {
+    steps.run(i, pass);
+    taps.steps.emplace_back();
   }
   model.network().leave(pass);
   const auto judged = loss(pass.outputs, batch);
   require(judged.count > 0, "nothing is asked for: these texts have no token to predict");
   require<NumericError>(std::isfinite(judged.sum.item<double>()), "the loss is not finite");
   (judged.sum / static_cast<double>(judged.count)).backward();
-  std::map<std::string, OutputGradient> result;
-  for (const auto& [module, output] : taps.outputs) {
-    if (output.grad().defined()) {
-      result[module] = {.output = output.detach(), .gradient = output.grad()};
+  StepGradients result{.kept = pass.kept};
+  for (const auto& outputs : taps.steps) {
+    auto& found = result.steps.emplace_back();
+    for (const auto& [module, output] : outputs) {
+      if (output.grad().defined()) {
+        found[module] = {.output = output.detach(), .gradient = output.grad()};
+      }
     }
   }
   return result;
+}
+
+std::map<std::string, OutputGradient> output_gradients(
+    model::Model& model, const Loss& loss, const Labelled& batch) {
+  std::map<std::string, OutputGradient> all;
+  for (auto& step : output_gradients(model, loss, batch, own_blocks(model)).steps) {
+    all.merge(step);
+  }
+  return all;
 }
 
 }  // namespace theseus::gradient

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,5 +60,26 @@ struct OutputGradient {
 // it. No gradient of a weight is computed. All outputs of the batch are in memory at once.
 std::map<std::string, OutputGradient> output_gradients(
     model::Model& model, const Loss& loss, const Labelled& batch);
+
+// The blocks that a pass goes through, which need not be the model's own: run(i, pass) is step i.
+struct Steps {
+  int64_t count = 0;
+  std::function<void(int64_t step, model::Pass& pass)> run;
+};
+Steps own_blocks(const model::Model& model);
+
+struct StepGradients {
+  // Of each step and, last, of what comes behind the blocks; by the module's path.
+  std::vector<std::map<std::string, OutputGradient>> steps;
+  std::map<std::string, at::Tensor> kept;  // as in Pass: tokens that are no padding, by tower
+};
+
+// The same along `steps`, of `modules` only (none: all).
+StepGradients output_gradients(
+    model::Model& model,
+    const Loss& loss,
+    const Labelled& batch,
+    const Steps& steps,
+    const std::set<std::string>& modules = {});
 
 }  // namespace theseus::gradient

@@ -39,13 +39,6 @@ bool takes(const model::Model& model, const char* input) {
   return std::find(inputs.begin(), inputs.end(), input) != inputs.end();
 }
 
-double scale_of(model::Model& model) {
-  require(
-      model.weights().has("logit_scale"), "zero-shot needs the model's logit_scale, and a ",
-      model.location().family, " model has none");
-  return std::exp(model.weights()["logit_scale"].item<double>());
-}
-
 void require_labels_below(const data::Examples& examples, int64_t classes) {
   require(!examples.labels.empty(), "these examples have no labels to learn from");
   const auto least = *std::min_element(examples.labels.begin(), examples.labels.end());
@@ -74,6 +67,13 @@ Loss prompt_loss(const at::Tensor& classes, double scale) {
     require(batch.labels.defined(), "these examples have no labels to learn from");
     return cross_entropy(images.matmul(classes.to(images.options()).t()) * scale, batch.labels);
   };
+}
+
+double prompt_scale(model::Model& model) {
+  require(
+      model.weights().has("logit_scale"), "zero-shot needs the model's logit_scale, and a ",
+      model.location().family, " model has none");
+  return std::exp(model.weights()["logit_scale"].item<double>());
 }
 
 Loss token_loss() {
@@ -138,7 +138,7 @@ Loss loss_for(
     return prompt_loss(
         class_features(
             model, reader, examples.classes, templates.empty() ? examples.templates : templates),
-        scale_of(model));
+        prompt_scale(model));
   }
   if (const auto classes = head_classes(model); classes > 0) {
     require_labels_below(examples, classes);

@@ -26,6 +26,8 @@ using Loss = std::function<Judged(const model::Outputs& outputs, const Labelled&
 Loss class_loss();
 // CLIP: p = softmax(scale image . class), images normalised, against the fixed `classes` [c, d].
 Loss prompt_loss(const at::Tensor& classes, double scale);
+// exp(logit_scale). Throws InputError when the model has none.
+double prompt_scale(model::Model& model);
 // Tokens: outputs "logits" [n, t, v] and wanted.
 Loss token_loss();
 

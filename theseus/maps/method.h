@@ -59,6 +59,7 @@ struct Map {
   double orthogonality = 0;  // |T T^T - I| (the smaller side) over sqrt(its size); for isometries
   double asymmetry = 0;  // |C T^T - T C^T| over |C T^T|, of the matrix C whose polar factor T is
   double condition = 0;  // largest over smallest singular value above the rank's threshold
+  bool by_gradients = false;  // its statistics are of gradients, not of activations
 };
 
 // Where a method's statistics come from.
@@ -70,6 +71,8 @@ struct Needs {
   // space of W_s W_t^T, unfolded along the space's axis (same shapes only); Grams likewise.
   bool weight_cross = false;
   bool weight_grams = false;
+  // What linear layers write is aligned by gradients of a loss there; so labels are needed.
+  bool gradients = false;
 };
 
 // Options that change a method's answer; the others are refused with it on the command line.
@@ -93,6 +96,7 @@ struct Method {
   Needs needs;
   bool same_widths = false;  // only between spaces of equal width
   Carries carries = Carries::kUpdate;
+  bool masks = false;  // what is carried is masked by the target's gradients
   Obeys obeys;
   // Throws InputError when the problem is not one for this method, NumericError when there is no
   // trustworthy answer.

@@ -18,6 +18,7 @@ constexpr const char* kUp = "|up";
 constexpr const char* kDown = "|down";
 constexpr const char* kScale = "|scale";
 constexpr const char* kNorms = "|norms";
+constexpr const char* kAgreement = "|agreement";
 
 }  // namespace
 
@@ -36,6 +37,9 @@ void CarriedFiles::write(
     }
     tensors.emplace_back(
         name + kNorms, at::tensor({one.source_norm, one.target_norm}, at::kDouble));
+    if (one.agreement) {
+      tensors.emplace_back(name + kAgreement, at::tensor(*one.agreement, at::kDouble));
+    }
   }
   if (!tensors.empty()) {
     checkpoint::write_safetensors(
@@ -85,6 +89,9 @@ transport::Carried CarriedFiles::read(const std::string& parameter) const {
   const auto norms = file.tensor(parameter + kNorms);
   result.source_norm = norms[0].item<double>();
   result.target_norm = norms[1].item<double>();
+  if (file.find(parameter + kAgreement) != nullptr) {
+    result.agreement = file.tensor(parameter + kAgreement).item<double>();
+  }
   return result;
 }
 

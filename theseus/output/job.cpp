@@ -16,7 +16,9 @@
 #include "theseus/output/record.h"
 #include "theseus/output/result.h"
 #include "theseus/output/side_files.h"
+#include "theseus/output/sign_mask.h"
 #include "theseus/output/space.h"
+#include "theseus/output/supervision.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/output/write_model.h"
 #include "theseus/transport/alignment.h"
@@ -91,12 +93,13 @@ std::string method_word(const JobOptions& options, const Opened& opened) {
                           : options.align.method;
 }
 
-// How a job comes by its maps: from an alignment, or by making them.
+// How a job comes by its maps: from an alignment, or by making them. What goes through them may be masked.
 struct Maps {
   std::optional<Aligner> aligner;
   stats::Route route;
   std::set<std::string> towers;
   const maps::Method* method = nullptr;
+  std::optional<SignMask> mask;
 };
 
 // Matching blocks takes a pass over the calibration, so an interrupted job keeps what it found.
@@ -231,6 +234,9 @@ void carry_all(
           },
       .group =
           [&](int64_t first) {
+            if (maps.mask) {
+              maps.mask->apply(group);
+            }
             files.write(first, group, rows);
             group.clear();
             rows = ordered_json::array();
@@ -327,6 +333,8 @@ std::vector<std::string> notes_before(
   }
   const auto drawn = notes_on_drawn(opened.drawn);
   notes.insert(notes.end(), drawn.begin(), drawn.end());
+  const auto labels = notes_on_labels(options, opened, plan);
+  notes.insert(notes.end(), labels.begin(), labels.end());
   if (write == "update" && options.words.contains("alpha") && !options.align.in_order) {
     notes.emplace_back("--alpha makes no difference to --write update, which is not scaled");
   }
@@ -411,6 +419,9 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
     opened.alignment->require_maps(transport::spaces_of(plan));
   }
   work.keep();
+  if (mask_of(options) != gradient::Mask::kNone) {
+    maps.mask.emplace(options, opened, plan, work.path(), watch);
+  }
   CarriedFiles files(work.path());
   carry_all(options, opened, maps, plan, files, watch);
   files.open();
@@ -442,14 +453,20 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   if (written) {
     record["rounding_loss"] = written->rounding_loss;
   }
+  if (maps.mask) {
+    record["mask"] = maps.mask->describe();
+  }
   record["spaces"] =
       opened.alignment ? ordered_json(opened.alignment->about().at("spaces")) : files.rows();
   auto notes = notes_before(options, opened, maps, plan, write);
   for (const auto& file : side.left_out) {
     notes.push_back("not copied: " + file);
   }
-  const auto about_maps = notes_on_maps(record["spaces"]);
-  notes.insert(notes.end(), about_maps.begin(), about_maps.end());
+  for (const auto& more :
+       {notes_on_maps(record["spaces"]), notes_on_gradients(options, opened, record["spaces"]),
+        maps.mask ? maps.mask->notes() : std::vector<std::string>()}) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
   record["notes"] = notes;
   if (schedule) {
     record["schedule"] = describe_schedule(*schedule);
@@ -465,6 +482,9 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
 
 ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   auto options = given;
+  require(
+      mask_of(options) == gradient::Mask::kNone,
+      "a mask is of one update, and an alignment for any; give it to 'theseus transport'");
   auto opened = open_all(options, watch);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
   fix_memory(options, work.path());
@@ -509,7 +529,10 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   record["depth"] =
       describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
   record["spaces"] = files.rows();
-  record["notes"] = notes_on_maps(record["spaces"]);
+  auto notes = notes_on_maps(record["spaces"]);
+  const auto gradients = notes_on_gradients(options, opened, record["spaces"]);
+  notes.insert(notes.end(), gradients.begin(), gradients.end());
+  record["notes"] = notes;
   record["schedule"] = describe_schedule(schedule);
   fs::remove(work.path() / kSolvedFile);  // a process that is killed now must begin anew
   for (const auto& entry : fs::directory_iterator(stages)) {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "theseus/gradient/signs.h"
 #include "theseus/transport/aligner.h"
 #include "theseus/transport/plan.h"
 
@@ -17,6 +18,12 @@ struct JobOptions {
   std::string split;    // of a calibration from data
   int64_t shots = 0;    // of each class, of a calibration from data; 0: as align.sampling says
   int64_t longest = 0;  // ids of a text, of a calibration from data; 0: what the models take
+  // What a model should say to the examples is used, too. Never without being asked for: a method that
+  // needs no labels is not told them.
+  bool labels = false;
+  std::vector<std::string> templates;           // prompts for class names; empty: those of the data
+  gradient::Mask mask = gradient::Mask::kNone;  // on what is carried; a method may bring its own
+  gradient::Vote vote = gradient::Vote::kMean;
   transport::AlignOptions align;
   transport::Norms norms = transport::Norms::kDiagonal;
   bool heads = false;

@@ -9,6 +9,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/temporary_directory.h"
 #include "theseus/checkpoint/fingerprint.h"
+#include "theseus/output/supervision.h"
 #include "theseus/transport/compatible.h"
 
 namespace theseus::output {
@@ -74,7 +75,9 @@ stats::Choice choice_of(const JobOptions& options) {
       .batch_size = sampling.batch_size,
       .shots = options.shots,
       .seed = sampling.seed,
-      .longest = options.longest};
+      .longest = options.longest,
+      .labels = options.labels,
+      .templates = options.templates};
 }
 
 // --fresh replaces an output, and must not take an input with it.
@@ -99,6 +102,7 @@ void require_apart(const JobOptions& options) {
 
 Opened open_all(const JobOptions& options, const transport::Watch& watch) {
   require_apart(options);
+  require_labels_allowed(options);
   std::optional<transport::Alignment> alignment;
   if (!options.alignment.empty()) {
     alignment = transport::Alignment::open(options.alignment);

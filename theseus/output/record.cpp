@@ -149,6 +149,9 @@ ordered_json describe_carried(
     rows[i]["source_norm"] = carried.source_norm;
     rows[i]["target_norm"] = carried.target_norm;
     rows[i]["norm_error"] = carried.target_norm - carried.source_norm;
+    if (carried.agreement) {
+      rows[i]["sign_agreement"] = *carried.agreement;
+    }
     if (carried.factors) {
       rows[i]["rank"] = carried.factors->up.size(1);
     }

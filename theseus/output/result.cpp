@@ -7,6 +7,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/output/space.h"
+#include "theseus/output/supervision.h"
 #include "theseus/output/write_adapter.h"
 #include "theseus/output/write_update.h"
 
@@ -29,6 +30,9 @@ std::string write_word(
       word != "adapter" || adapter || update == nullptr,
       "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "
       "use --write model or update");
+  require(
+      word != "adapter" || mask_of(options) == gradient::Mask::kNone,
+      "a mask leaves no factors of what an adapter changes; use --write model or update");
   return word;
 }
 

@@ -6,11 +6,14 @@
 namespace theseus::output {
 
 // Where a job that goes on begins: without any of these it starts over, whatever else is there.
-constexpr const char* kRouteFile = "route.json";       // blocks matched by similarity
-constexpr const char* kWalkFile = "walk.safetensors";  // see transport::WalkMemory
-constexpr const char* kSolvedFile = "solved";          // every map is there
-constexpr const char* kTrainingFile = "training.safetensors";  // see train::save
-constexpr const char* kWorkFiles[] = {kRouteFile, kWalkFile, kSolvedFile, kTrainingFile};
+constexpr const char* kRouteFile = "route.json";                 // blocks matched by similarity
+constexpr const char* kWalkFile = "walk.safetensors";            // see transport::WalkMemory
+constexpr const char* kSolvedFile = "solved";                    // every map is there
+constexpr const char* kGradientsFile = "gradients.safetensors";  // see transport::Aligner
+constexpr const char* kSignsFile = "signs.safetensors";          // see SignMask
+constexpr const char* kTrainingFile = "training.safetensors";    // see train::save
+constexpr const char* kWorkFiles[] = {kRouteFile,     kWalkFile,  kSolvedFile,
+                                      kGradientsFile, kSignsFile, kTrainingFile};
 
 // The directory OUT.partial, where a long job keeps what it has until OUT can appear whole. One
 // process at a time. What an earlier process left is kept when it was the same job.

@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "theseus/gradient/labelled.h"
 #include "theseus/model/model.h"
 
 namespace theseus::stats {
+
+enum class Side { kSource, kTarget };
 
 struct Sampling {
   int64_t batch_size = 32;
@@ -31,13 +34,16 @@ at::Tensor find_spans(
     const model::Batch& inputs,
     const std::string& tower);
 
-// Unlabelled inputs for both models, in batches. Sequence i of the source's inputs and sequence i of
-// the target's show the same thing.
+// Inputs for both models, in batches. Sequence i of the source's inputs and sequence i of the target's show
+// the same thing. Nobody but who asks for labelled() sees labels.
 class Calibration {
  public:
   // A file of tensors: pixel_values or input_ids (attention_mask, token_type_ids,
   // decoder_input_ids), for both models or, under source/NAME and target/NAME, for each its own; then
-  // also source/spans and target/spans (decoder_spans), which say what text the tokens stand for.
+  // also source/spans and target/spans (decoder_spans), which say what text the tokens stand for. Beside
+  // them there may be labels [n], or the ids wanted [n, t] of each place's next token (-100: none), and
+  // classes [c, d], the features of class names by which CLIP tells images; these two likewise also for
+  // each its own.
   // Reads the header; opens no model. Throws InputError when a model would get nothing, when counts
   // differ, or for a tensor of another name.
   static Calibration open(
@@ -64,12 +70,21 @@ class Calibration {
   // Whether it says which text each token stands for.
   bool has_spans() const { return !source_spans_.empty(); }
 
+  // Throws InputError unless it says what both models should say, in a form that can be used.
+  void require_labels() const;
+  // The inputs that labels or wanted ids belong to, with these. Must be there: see require_labels().
+  gradient::Labelled labelled(Side side, int64_t batch) const;
+  // Features of class names [c, d] for this model, or undefined.
+  at::Tensor classes(Side side) const;
+
  private:
   // The file's tensors, each for the models that it is meant for.
   void take(
       const checkpoint::Checkpoint& file,
       const model::Architecture& source,
       const model::Architecture& target);
+  // Whether the tensor is none of the inputs, but belongs to what should be said to them.
+  bool take_answer(const checkpoint::Checkpoint& file, const std::string& name);
   void check_spans() const;
   void draw(const Sampling& sampling);
   // Sequences first(n) .. last(n) - 1 of every input with n sequences, in the order of this one.
@@ -80,6 +95,8 @@ class Calibration {
   std::filesystem::path path_;
   model::Batch source_, target_;  // views of the file
   std::map<std::string, at::Tensor> source_spans_, target_spans_;
+  model::Batch source_answers_, target_answers_;  // labels, wanted
+  at::Tensor source_classes_, target_classes_;
   std::map<int64_t, std::vector<int64_t>> order_;  // by count; empty: as they stand
   int64_t batch_size_ = 0;
   int64_t batches_ = 0;

@@ -11,6 +11,7 @@
 #include "theseus/checkpoint/write.h"
 #include "theseus/data/loader.h"
 #include "theseus/data/sampling.h"
+#include "theseus/gradient/loss.h"
 #include "theseus/model/reader.h"
 
 namespace theseus::stats {
@@ -76,35 +77,81 @@ class Spool {
   int64_t count_ = 0;
 };
 
-// Returns what could not be decoded.
+// `beside`: tensors that go with the images of these places. Returns what could not be decoded.
 std::vector<std::string> write_images(
     const data::Examples& examples,
     const std::vector<int64_t>& order,
     const std::vector<data::Preprocessing>& views,
     const fs::path& path,
-    const std::function<void(int64_t, int64_t)>& watch) {
+    const std::function<void(int64_t, int64_t)>& watch,
+    const std::function<Tensors(const std::vector<int64_t>& places)>& beside) {
   Spool source(path.string() + ".source"), target(path.string() + ".target");
   data::ImageLoader loader(examples, order, views, kImagesAtATime, at::get_num_threads());
-  int64_t done = 0;
+  std::vector<int64_t> places;
   while (const auto batch = loader.next()) {
     source.add(batch->views[0]);
     target.add(batch->views[1]);
-    done += static_cast<int64_t>(batch->examples.size());
-    watch(done, static_cast<int64_t>(order.size()));
+    places.insert(places.end(), batch->examples.begin(), batch->examples.end());
+    watch(static_cast<int64_t>(places.size()), static_cast<int64_t>(order.size()));
   }
-  require(done > 0, "no image could be decoded");
-  checkpoint::write_safetensors(
-      path, {source.entry("source/pixel_values"), target.entry("target/pixel_values")},
-      [&](const checkpoint::Entry& entry) {
-        return entry.name.starts_with("source/") ? source.tensor() : target.tensor();
-      });
+  require(!places.empty(), "no image could be decoded");
+  std::vector<checkpoint::Entry> entries = {
+      source.entry("source/pixel_values"), target.entry("target/pixel_values")};
+  std::map<std::string, at::Tensor> others;
+  for (const auto& [name, tensor] : beside(places)) {
+    entries.push_back({.name = name, .dtype = tensor.scalar_type(), .shape = tensor.sizes().vec()});
+    others[name] = tensor;
+  }
+  checkpoint::write_safetensors(path, entries, [&](const checkpoint::Entry& entry) {
+    return entry.name == "source/pixel_values"   ? source.tensor()
+           : entry.name == "target/pixel_values" ? target.tensor()
+                                                 : others.at(entry.name);
+  });
   return loader.skipped();
 }
 
-Tensors text_inputs(model::Reader& reader, const std::vector<data::Worded>& texts) {
+// CLIP tells images by the names of their classes; other models have a head for them.
+void add_class_names(
+    model::Model& model,
+    model::Reader& reader,
+    const std::string& side,
+    const data::Examples& examples,
+    const std::vector<std::string>& templates,
+    Tensors& tensors) {
+  if (model.weights().has("logit_scale")) {
+    tensors.emplace_back(
+        side + "classes",
+        gradient::class_features(
+            model, reader, examples.classes, templates.empty() ? examples.templates : templates));
+  }
+}
+
+// What a model reads of the examples at `order`, and, with labels, what it should say.
+Tensors text_inputs(
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    const model::Model& model,
+    model::Reader& reader,
+    bool labels) {
+  gradient::Labelled read;
+  if (labels) {
+    read = gradient::read_texts(examples, order, model, reader);
+  } else {
+    std::vector<data::Worded> texts;
+    for (const auto i : order) {
+      texts.push_back(data::worded(examples, examples.wording, i));
+    }
+    read.batch = reader.texts(texts);
+  }
   Tensors result;
-  for (const auto& [name, tensor] : reader.texts(texts)) {
+  for (const auto& [name, tensor] : read.batch) {
     result.emplace_back(name == "text" ? "input_ids" : name, tensor);
+  }
+  for (const auto& [name, tensor] :
+       {std::pair("labels", read.labels), std::pair("wanted", read.wanted)}) {
+    if (tensor.defined()) {
+      result.emplace_back(name, tensor);
+    }
   }
   return result;
 }
@@ -133,12 +180,12 @@ bool is_prepared(const std::string& words) {
 
 ordered_json prepare_calibration(
     const Choice& choice,
-    const model::Model& source,
-    const model::Model& target,
+    model::Model& source,
+    model::Model& target,
     const fs::path& path,
     const std::function<void(int64_t done, int64_t all)>& watch) {
   return with_context("preparing the calibration from " + choice.data, [&] {
-    const auto examples =
+    auto examples =
         data::open_examples(choice.data, choice.split.empty() ? data::kNotTest : choice.split);
     require(examples.size() > 0, "it holds no examples");
     const auto drawn = draw(examples, choice);
@@ -146,8 +193,17 @@ ordered_json prepare_calibration(
     auto record = data::describe(drawn, examples);
     record["data"] = choice.data;
     if (examples.image) {
+      const auto beside = [&](const std::vector<int64_t>& places) {
+        Tensors tensors;
+        if (choice.labels) {
+          tensors.emplace_back("labels", gradient::labels_of(examples, places));
+          add_class_names(source, from, "source/", examples, choice.templates, tensors);
+          add_class_names(target, to, "target/", examples, choice.templates, tensors);
+        }
+        return tensors;
+      };
       const auto skipped =
-          write_images(examples, drawn.order, {from.images(), to.images()}, path, watch);
+          write_images(examples, drawn.order, {from.images(), to.images()}, path, watch, beside);
       record["images"] = {{"source", from.images().origin}, {"target", to.images().origin}};
       record["left_out"] = skipped.size();
       if (!skipped.empty()) {
@@ -155,13 +211,9 @@ ordered_json prepare_calibration(
       }
       return record;
     }
-    const auto wording = model::wording_for(source, examples);
-    std::vector<data::Worded> texts;
-    for (const auto i : drawn.order) {
-      texts.push_back(data::worded(examples, wording, i));
-    }
-    auto tensors = text_inputs(from, texts);
-    const auto other = text_inputs(to, texts);
+    examples.wording = model::wording_for(source, examples);
+    auto tensors = text_inputs(examples, drawn.order, source, from, choice.labels);
+    const auto other = text_inputs(examples, drawn.order, target, to, choice.labels);
     if (!same(tensors, other)) {
       for (auto& [name, tensor] : tensors) {
         name = "source/" + name;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,9 @@ struct Choice {
   int64_t batch_size = 32;
   int64_t shots = 0;  // K-shot: so many of each class
   uint64_t seed = 0;
-  int64_t longest = 0;  // ids of a text; 0: what the model takes
+  int64_t longest = 0;                 // ids of a text; 0: what the model takes
+  bool labels = false;                 // also what the models should say
+  std::vector<std::string> templates;  // prompts for class names; empty: those of the data
 };
 
 // Whether `words` name a file of tensors, which is a calibration as it is.
@@ -27,11 +30,12 @@ bool is_prepared(const std::string& words);
 
 // Runs the examples through both models' preprocessing or tokenizers and writes what Calibration reads
 // to `path`: source/NAME and target/NAME, or NAME alone where both models get the same. Returns what was
-// drawn and what was left out, for the record. Throws InputError.
+// drawn and what was left out, for the record. With labels a causal model reads texts with their answers
+// behind them, and CLIP reads the class names. Throws InputError.
 nlohmann::ordered_json prepare_calibration(
     const Choice& choice,
-    const model::Model& source,
-    const model::Model& target,
+    model::Model& source,
+    model::Model& target,
     const std::filesystem::path& path,
     const std::function<void(int64_t done, int64_t all)>& watch);
 

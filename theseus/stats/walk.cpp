@@ -62,22 +62,22 @@ Walk::Walk(model::Model& source, model::Model& target, const Route& route, Colle
       source_capture_(source.architecture(), roles_of(collect_.observed)),
       target_capture_(target.architecture(), roles_of(collect_.observed)) {}
 
-void Walk::run_source_block(const SourceBlock& block, Side& side) {
+void run_source_block(model::Model& source, const SourceBlock& block, model::Pass& pass) {
   if (block.own()) {
-    source_.run_block(block.run_as, side.pass);
+    source.run_block(block.run_as, pass);
     return;
   }
   std::vector<std::string> replaced;
-  for (const auto& parameter : source_.architecture().parameters) {
+  for (const auto& parameter : source.architecture().parameters) {
     if (parameter.block == block.run_as &&
         std::find(replaced.begin(), replaced.end(), parameter.tensor) == replaced.end()) {
-      source_.weights().replace(parameter.tensor, blended(source_, block, parameter.tensor));
+      source.weights().replace(parameter.tensor, blended(source, block, parameter.tensor));
       replaced.push_back(parameter.tensor);
     }
   }
-  source_.run_block(block.run_as, side.pass);
+  source.run_block(block.run_as, pass);
   for (const auto& tensor : replaced) {
-    source_.weights().restore(tensor);
+    source.weights().restore(tensor);
   }
 }
 
@@ -148,7 +148,7 @@ void Walk::step(int64_t stage, Side& source, Side& target) {
     source.rows.clear();
     source.before = source.pass.streams;
     source.block = pair.source;
-    run_source_block(route_.source[static_cast<size_t>(pair.source)], source);
+    run_source_block(source_, route_.source[static_cast<size_t>(pair.source)], source.pass);
     source.rows = source_capture_.take();
   }
   if (target.block != pair.target) {
@@ -169,7 +169,7 @@ void Walk::rerun_before(int64_t stage, Side& source, Side& target) {
   const bool more = stage + 1 < stages();
   const auto next = more ? route_.pairs[static_cast<size_t>(stage - 1)] : BlockPair{-1, -1, 1};
   if (next.source != done.source) {
-    run_source_block(route_.source[static_cast<size_t>(done.source)], source);
+    run_source_block(source_, route_.source[static_cast<size_t>(done.source)], source.pass);
     source_capture_.take();
   }
   if (next.target != done.target) {

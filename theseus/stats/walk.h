@@ -59,7 +59,6 @@ class Walk {
   void step(int64_t stage, Side& source, Side& target);
   void add(int64_t stage, const Side& source, const Side& target, Moments& moments);
   Sequences sequences(const Side& side, const std::string& tower, const at::Tensor& rows) const;
-  void run_source_block(const SourceBlock& block, Side& side);
   void rerun_before(int64_t stage, Side& source, Side& target);
 
   model::Model& source_;
@@ -70,6 +69,9 @@ class Walk {
   Seconds seconds_;
   std::map<std::string, int64_t> outer_stage_;  // where a space of no block is accumulated
 };
+
+// Runs a block of the source as `block` describes it: with means of weights for the time being.
+void run_source_block(model::Model& source, const SourceBlock& block, model::Pass& pass);
 
 // The value of `parameter_tensor` of block `block.run_as` in the source that `block` describes, in
 // float32 on the CPU.

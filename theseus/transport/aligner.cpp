@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/stats/gradient_moments.h"
+#include "theseus/stats/supervision.h"
 #include "theseus/transport/compatible.h"
 #include "theseus/transport/resume.h"
 #include "theseus/transport/similarity.h"
@@ -61,6 +63,9 @@ void Aligner::prepare() {
   require(
       calibration_ != nullptr || !method_->needs.moments, "method ", options_.method,
       " needs a calibration");
+  require(
+      !needs_.gradients || !options_.in_order, "method ", options_.method,
+      " takes gradients once, with both bases as they are; it does not go with --in-order");
   for (size_t t = 0; t < source_.architecture().towers.size() && method_->same_widths; ++t) {
     const auto& from = source_.architecture().towers[t];
     const auto& to = target_.architecture().towers[t];
@@ -74,6 +79,10 @@ void Aligner::prepare() {
   }
   matchers_ = matchers_of(target_.architecture(), options_.match, calibration_->has_spans());
   same_words_ = require_one_vocabulary(source_, target_, *calibration_, matchers_);
+  if (needs_.gradients) {
+    stats::loss_of(source_, *calibration_, stats::Side::kSource);
+    stats::loss_of(target_, *calibration_, stats::Side::kTarget);
+  }
   source_tokens_ = tokens_by_tower(source_, "source", calibration_->source(0));
   target_tokens_ = tokens_by_tower(target_, "target", calibration_->target(0));
 }
@@ -179,6 +188,31 @@ std::pair<std::vector<std::string>, std::vector<std::string>> Aligner::replace_b
       replace(target_, sink.updated(done.target))};
 }
 
+std::map<int64_t, stats::Moments> Aligner::collect_gradients(
+    const SpaceSet& graded, const std::filesystem::path& work, const Watch& watch) {
+  const auto file = work / kGradientsFile;
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored)) {
+    return read_moments(file);
+  }
+  const Stopwatch stopwatch(seconds_, "gradients");
+  stats::GradientMoments gradients(
+      source_, target_, route_, {.matchers = matchers_, .grams = grams(), .observed = graded});
+  const auto batches = calibration_->batches();
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    watch(static_cast<double>(batch), static_cast<double>(batches), "gradients");
+    with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
+      gradients.add(*calibration_, batch);
+    });
+  }
+  require(
+      !gradients.result().empty(),
+      "the loss reaches nothing that is carried: labels and update belong to other parts of the "
+      "model");
+  write_moments(file, gradients.result());
+  return read_moments(file);  // also now, so that an interrupted job computes with the same
+}
+
 void Aligner::run(
     const SpaceSet& needed,
     const std::filesystem::path& work,
@@ -190,6 +224,9 @@ void Aligner::run(
       "in order, but nothing says what the update leaves");
   const auto plan = agreed_schedule(work, schedule(needed));
   Solver solver(source_, target_, route_, *method_, options_.maps);
+  if (const auto graded = solver.graded_for(needed); !graded.empty()) {
+    solver.use_gradients(collect_gradients(graded, work, watch));
+  }
   const auto observed = solver.observed_for(needed);
   stats::Walk walk(
       source_, target_, route_,
@@ -248,6 +285,8 @@ void Aligner::run(
   }
   watch(steps, steps, "aligned");
   memory.clear();
+  std::error_code ignored;
+  std::filesystem::remove(work / kGradientsFile, ignored);
 }
 
 }  // namespace theseus::transport

@@ -91,6 +91,9 @@ class Aligner {
   std::pair<std::vector<std::string>, std::vector<std::string>> replace_before(
       int64_t stage, const Sink& sink) const;
   stats::Grams grams() const;
+  // From `work`, where an earlier process has left them, or over the whole calibration.
+  std::map<int64_t, stats::Moments> collect_gradients(
+      const SpaceSet& graded, const std::filesystem::path& work, const Watch& watch);
 
   model::Model& source_;
   model::Model& target_;

@@ -56,6 +56,9 @@ nlohmann::ordered_json describe(int64_t stage, const MapSet& maps, const stats::
     if (const auto found = moments.find(space); found != moments.end()) {
       row["rows"] = found->second.rows;
     }
+    if (map.by_gradients) {
+      row["statistics"] = "gradients";
+    }
     row["route"] = map.route;
     row["rank"] = map.rank;
     row["completed"] = map.completed;

@@ -19,6 +19,8 @@ struct Carried {
   std::optional<update::LowRank> factors;  // delta = scale * up down
   double source_norm = 0;                  // of what was carried, shares of blocks counted in
   double target_norm = 0;
+  // Where it is masked: the share of its entries that had the sign of the target's way down before.
+  std::optional<double> agreement = std::nullopt;
 
   at::Tensor dense() const;
 };

@@ -83,6 +83,31 @@ Schedule agreed_schedule(const fs::path& directory, const Schedule& now) {
   });
 }
 
+void write_moments(const fs::path& path, const std::map<int64_t, stats::Moments>& moments) {
+  Tensors tensors;
+  for (const auto& [stage, found] : moments) {
+    append(tensors, c10::str(stage, "/"), found);
+  }
+  checkpoint::write_safetensors(path, tensors);
+}
+
+std::map<int64_t, stats::Moments> read_moments(const fs::path& path) {
+  return with_context(
+      "reading the unfinished work " + path.string() + " (--fresh starts over)", [&] {
+        const auto saved = checkpoint::Checkpoint::open(path);
+        std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
+        for (const auto& info : saved.tensors()) {
+          const auto name = words(info.name);
+          pairs[{std::stoll(name.at(0)), name.at(1)}][name.at(2)] = saved.tensor(info.name);
+        }
+        std::map<int64_t, stats::Moments> moments;
+        for (const auto& [key, tensors] : pairs) {
+          moments[key.first][key.second] = stats::PairMoments::from(tensors);
+        }
+        return moments;
+      });
+}
+
 WalkMemory::WalkMemory(fs::path directory, int64_t batches, bool spill, double seconds)
     : directory_(std::move(directory)),
       spill_(spill),

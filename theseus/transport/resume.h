@@ -21,6 +21,13 @@ struct Position {
 // may have changed. Without unfinished work `now` is that schedule, and is kept there.
 Schedule agreed_schedule(const std::filesystem::path& directory, const Schedule& now);
 
+constexpr const char* kGradientsFile = "gradients.safetensors";
+
+// Moments by stage, as a file of their own. read_moments throws InputError for a damaged one.
+void write_moments(
+    const std::filesystem::path& path, const std::map<int64_t, stats::Moments>& moments);
+std::map<int64_t, stats::Moments> read_moments(const std::filesystem::path& path);
+
 // The hidden states of all batches between groups, in memory or in files, and everything else that
 // an interrupted walk needs to go on. Whatever is saved appears whole or not at all.
 class WalkMemory {

@@ -161,6 +161,54 @@ SpaceSet Solver::observed_for(const SpaceSet& needed) const {
   return observed;
 }
 
+SpaceSet Solver::graded_for(const SpaceSet& needed) const {
+  SpaceSet graded;
+  for (const auto& layer : target_.architecture().linears) {
+    for (const auto& space : layer.out) {
+      if (method_.needs.gradients && needed.contains(space) && !seen_.contains(space)) {
+        graded.insert(space);
+      }
+    }
+  }
+  return graded;
+}
+
+void Solver::use_gradients(std::map<int64_t, stats::Moments> gradients) {
+  gradients_ = std::move(gradients);
+}
+
+const stats::PairMoments* Solver::find_gradients(const std::string& space, int64_t stage) const {
+  const auto at = gradients_.find(stage);
+  if (at == gradients_.end()) {
+    return nullptr;
+  }
+  const auto found = at->second.find(space);
+  return found == at->second.end() ? nullptr : &found->second;
+}
+
+maps::Map Solver::solve_by_gradients(
+    const std::string& space,
+    int64_t stage,
+    const stats::PairMoments& gradients,
+    const maps::Map* otherwise) const {
+  // Gradients are float32 and often lie in few directions: products of what rounding leaves in the others
+  // are some 1e-14 of the largest, more where the few are uneven.
+  constexpr double kRounding = 1e-10;
+  auto question = from_observed(gradients);
+  question.noise = kRounding;
+  add_sizes(space, stage, question);
+  if (otherwise != nullptr) {
+    const auto device = otherwise->matrix.device();  // gradients come from a file
+    for (auto* tensor : {&question.cross, &question.source_gram, &question.target_gram}) {
+      *tensor = tensor->defined() ? tensor->to(device) : *tensor;
+    }
+    question.prior = otherwise->matrix.to(at::kDouble);
+  }
+  auto map = method_.solve(question, options_);
+  map.by_gradients = true;
+  return map;
+}
+
 const stats::PairMoments* Solver::find_moments(
     const std::string& space, const stats::Moments& moments) const {
   if (const auto found = moments.find(space); found != moments.end()) {
@@ -437,6 +485,11 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
       return;
     }
     with_context("aligning " + space, [&] {
+      const auto* gradients = find_gradients(space, stage);
+      if (gradients != nullptr && options_.rank != maps::Rank::kComplete) {
+        solved[space] = solve_by_gradients(space, stage, *gradients, nullptr);
+        return;
+      }
       auto question = problem(space, stage, moments);
       if (method_.needs.moments && !question.cross.defined()) {
         return;  // not reached by the calibration
@@ -445,7 +498,9 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
       if (prior != solved.end()) {
         question.prior = prior->second.matrix.to(at::kDouble);
       }
-      solved[space] = method_.solve(question, options_);
+      const auto map = method_.solve(question, options_);
+      solved[space] =
+          gradients == nullptr ? map : solve_by_gradients(space, stage, *gradients, &map);
     });
   };
   SpaceSet mine;

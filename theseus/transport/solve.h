@@ -33,6 +33,11 @@ class Solver {
   // no trustworthy one.
   MapSet solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed);
 
+  // Spaces of `needed` whose maps are made from gradients where the loss reaches them.
+  SpaceSet graded_for(const SpaceSet& needed) const;
+  // Their moments, by stage. Before any solve().
+  void use_gradients(std::map<int64_t, stats::Moments> gradients);
+
   // What `stage` knows of a space that belongs to it, without the prior.
   maps::Problem problem(
       const std::string& space, int64_t stage, const stats::Moments& moments) const;
@@ -67,6 +72,14 @@ class Solver {
   std::string own_space(const std::string& space, int64_t stage) const;  // the source's name for it
   void add_sizes(const std::string& space, int64_t stage, maps::Problem& problem) const;
   MapSet solve_by_weights(int64_t stage, const SpaceSet& needed) const;
+  // Null: the loss does not reach it.
+  const stats::PairMoments* find_gradients(const std::string& space, int64_t stage) const;
+  // What they leave open is as `otherwise` says, the map by activations; null: there is none.
+  maps::Map solve_by_gradients(
+      const std::string& space,
+      int64_t stage,
+      const stats::PairMoments& gradients,
+      const maps::Map* otherwise) const;
   // [W, b] of rows `part` of a layer in float64, or W alone when moments are centred.
   at::Tensor affine(
       const model::Model& model,
@@ -82,6 +95,7 @@ class Solver {
   maps::Options options_;
   SpaceSet seen_;  // spaces whose rows a walk sees
   stats::Moments outer_;
+  std::map<int64_t, stats::Moments> gradients_;
 };
 
 }  // namespace theseus::transport

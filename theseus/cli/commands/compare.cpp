@@ -15,6 +15,8 @@
 #include "theseus/cli/command.h"
 #include "theseus/cli/compare_text.h"
 #include "theseus/cli/progress.h"
+#include "theseus/output/method_words.h"
+#include "theseus/output/supervision.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -38,7 +40,12 @@ int run(const Options& options) {
   }
   for (const auto& method : compare.methods) {
     if (method != "none") {
-      maps::method(method);  // throws for what is none
+      auto job = compare.job;
+      output::set_method(method, job);  // throws for what is none
+      require(
+          !output::needs_labels(job) || job.labels, method,
+          " learns from labels, which others do without: give --labels to use those of the "
+          "calibration");
     }
   }
   require(
@@ -77,7 +84,12 @@ std::function<int()> add(CLI::App& app) {
       ->allow_extra_args(false)
       ->expected(-1);
   compare.methods = {"none", "pad", "procrustes"};
-  app.add_option("--methods", compare.methods, "rows, as in none,procrustes,pinv")->delimiter(',');
+  app.add_option(
+         "--methods", compare.methods,
+         "rows, as in none,procrustes,procrustes:center,pinv; a method may have center, whiten=P, "
+         "ridge=L, rank=WORD, in-order, mask[=force], vote=majority")
+      ->delimiter(',');
+  app.add_flag("--labels", compare.job.labels, "let methods that need labels use them");
   app.add_option("--batches", compare.batches, "B-shot: a row for each, as in 1,5,10")
       ->delimiter(',');
   app.add_option("--batch-size", compare.job.align.sampling.batch_size)->capture_default_str();

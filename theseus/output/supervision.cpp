@@ -1,0 +1,135 @@
+#include "theseus/output/supervision.h"
+
+#include <map>
+#include <set>
+
+#include "theseus/base/error.h"
+#include "theseus/base/units.h"
+#include "theseus/maps/method.h"
+
+namespace theseus::output {
+namespace {
+
+using gradient::Mask;
+using nlohmann::ordered_json;
+
+constexpr int64_t kFloat = 4;   // bytes
+constexpr int64_t kDouble = 8;  // of moments
+
+// What layers of the target write, each space once.
+std::set<std::string> written(const model::Architecture& target) {
+  std::set<std::string> spaces;
+  for (const auto& layer : target.linears) {
+    spaces.insert(layer.out.begin(), layer.out.end());
+  }
+  return spaces;
+}
+
+int64_t moment_bytes(const Opened& opened, const transport::SpaceSet& needed) {
+  std::map<std::string, int64_t> widths;  // of the source, by role
+  for (const auto& [name, space] : opened.source.architecture().spaces) {
+    widths[model::role_of(name)] = space.width;
+  }
+  int64_t bytes = 0;
+  for (const auto& space : written(opened.target.architecture())) {
+    if (needed.contains(space)) {
+      bytes += widths[model::role_of(space)] * opened.target.architecture().spaces.at(space).width *
+               kDouble;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Mask mask_of(const JobOptions& options) {
+  const bool own = options.alignment.empty() && maps::method(options.align.method).masks;
+  return options.mask == Mask::kNone && own ? Mask::kNormal : options.mask;
+}
+
+bool needs_labels(const JobOptions& options) {
+  return mask_of(options) != Mask::kNone ||
+         (options.alignment.empty() && maps::method(options.align.method).needs.gradients);
+}
+
+void require_labels_allowed(const JobOptions& options) {
+  if (!needs_labels(options)) {
+    return;
+  }
+  const auto what =
+      maps::method(options.align.method).masks || maps::method(options.align.method).needs.gradients
+          ? "method " + options.align.method
+          : std::string("--mask");
+  require(
+      options.labels, what,
+      " learns from labels, which others do without: give --labels to use those of the "
+      "calibration");
+  require(
+      options.alignment.empty(), what,
+      " needs the labelled calibration, and with --alignment there is none; leave --alignment out");
+  require(
+      !options.calibration.empty(), "--calibration is required: ", what,
+      " learns from labelled examples");
+}
+
+std::vector<std::string> notes_on_labels(
+    const JobOptions& options,
+    const Opened& opened,
+    const std::vector<transport::Disposition>& plan) {
+  std::vector<std::string> notes;
+  if (!needs_labels(options) || !opened.calibration) {
+    return notes;
+  }
+  if (mask_of(options) != Mask::kNone) {
+    int64_t elements = 0;
+    for (const auto& row : plan) {
+      if (row.carried) {
+        int64_t product = 1;
+        for (const auto extent : row.target->shape) {
+          product *= extent;
+        }
+        elements += product;
+      }
+    }
+    const bool majority = options.vote == gradient::Vote::kMajority;
+    notes.push_back(c10::str(
+        "labels are used: the target goes back over ", opened.calibration->sequences(), " examples",
+        majority ? ", one by one," : "", " with all of its weights in memory, ",
+        bytes_text(opened.target.parameter_count() * kFloat + elements * kFloat * 3),
+        " beside the activations of ", majority ? "one of them" : "a batch"));
+  }
+  if (maps::method(options.align.method).needs.gradients) {
+    const auto weights =
+        (opened.source.parameter_count() + opened.target.parameter_count()) * kFloat;
+    notes.push_back(c10::str(
+        "labels are used: both models go back over ", opened.calibration->sequences(),
+        " examples with all of their weights and the moments of all gradients in memory, ",
+        bytes_text(weights + moment_bytes(opened, transport::spaces_of(plan))),
+        " beside the activations of a batch"));
+  }
+  return notes;
+}
+
+std::vector<std::string> notes_on_gradients(
+    const JobOptions& options, const Opened& opened, const ordered_json& spaces) {
+  if (opened.alignment || !maps::method(options.align.method).needs.gradients) {
+    return {};
+  }
+  const auto outputs = written(opened.target.architecture());
+  std::map<std::string, int64_t> missed;
+  for (const auto& row : spaces) {
+    const auto space = row.at("space").get<std::string>();
+    if (outputs.contains(space) && !row.contains("statistics")) {
+      ++missed[model::role_of(space)];
+    }
+  }
+  std::vector<std::string> notes;
+  for (const auto& [role, count] : missed) {
+    notes.push_back(c10::str(
+        role, count > 1 ? c10::str(" (", count, " times)") : "",
+        ": the loss does not reach it, so its map is that of procrustes"));
+  }
+  return notes;
+}
+
+}  // namespace theseus::output
