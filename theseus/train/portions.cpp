@@ -50,8 +50,7 @@ Portions choose_portions(const FinetuneOptions& options, const model::Model& mod
       open(options.data, options.split.empty() ? data::kNotTest : options.split, options, model);
   portions.training = {
       .examples = portions.examples.get(),
-      .places =
-          evaluate::choose(*portions.examples, options.limit, options.seed)};
+      .places = evaluate::choose(*portions.examples, options.limit, options.seed)};
   const auto split = data::split_meant(options.validation);
   if (options.validation == "none") {
     portions.words = "none";
