@@ -3,6 +3,7 @@
 #include "theseus/gradient/gradients.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/cases.h"

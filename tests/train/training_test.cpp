@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include "theseus/data/sampling.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "theseus/base/error.h"
 

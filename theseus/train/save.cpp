@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "theseus/base/error.h"
 #include "theseus/evaluate/sweep.h"
