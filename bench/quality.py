@@ -204,7 +204,7 @@ class Bench:
                         *(["--depth", rule] if rule else []), *strength)
                     for row in json.loads(said)["rows"]:
                         key = row["method"] + (f", {rule}" if rule else "")
-                        rows.setdefault(key, {})[word] = row["cells"][0]
+                        rows.setdefault(key, {})[word] = row["cells"][task]
                     shutil.rmtree(work, ignore_errors=True)
             record = {"before": self.accuracy(target, data, layout),
                       "source": self.accuracy(source, data, layout),

@@ -171,6 +171,20 @@ TEST(WriteAdapter, EveryFieldIsOneOfPeft) {
   }
 }
 
+TEST(WriteAdapter, WholeTensorsComeBack) {
+  const ScratchDir dir;
+  const auto head = at::randn({3, 6});
+  write_adapter(
+      dir.path(), {{"encoder.q", random(4, 2, 6, 1)}},
+      {.task = "SEQ_CLS",
+       .saved = {{"classifier.weight", head}, {"classifier.bias", at::ones({3})}}});
+  EXPECT_EQ(config_in(dir).at("modules_to_save"), std::vector<std::string>{"classifier"});
+  const auto adapter = update::read_adapter(dir.path());
+  EXPECT_EQ(adapter.modules_to_save, std::vector<std::string>{"classifier"});
+  ASSERT_EQ(adapter.saved.size(), 2);
+  EXPECT_TRUE(at::equal(adapter.saved.at("classifier.weight"), head));
+}
+
 TEST(WriteAdapter, RefusesWhatIsNotFiniteByName) {
   const ScratchDir dir;
   const auto fails = [&](const update::LowRank& delta) {

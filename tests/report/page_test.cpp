@@ -175,5 +175,52 @@ TEST(Page, SeveralDocuments) {
   EXPECT_EQ(page.sections[5].parts.size(), 4U);
 }
 
+TEST(Report, ATrainingHasItsCurves) {
+  const auto page = make_page({read_document(kFinetuneSample, "runs/cold/theseus.json")});
+  expect_parts(
+      story(page, 0), "wide was fine-tuned on digits for 30 steps of 16 examples",
+      "accuracy went from 0.1 to 0.9 at step 20");
+  const auto& losses = part<Lines>(section(page, "Training: cold"), "Loss by step");
+  ASSERT_EQ(losses.lines.size(), 2);
+  EXPECT_EQ(losses.lines[0].name, "training");
+  EXPECT_EQ(losses.lines[0].spots.size(), 3);
+  EXPECT_EQ(losses.lines[1].spots[2].y, 0.5);
+  const auto table = as_table(losses);
+  ASSERT_EQ(table.rows.size(), 4);
+  EXPECT_EQ(table.rows[0][1].text, "-");  // nothing was learnt from before step 0
+  EXPECT_EQ(table.rows[3][2].text, "0.6");
+  expect_parts(as_html(page), "<polyline class=\"line of1\"", "validation");
+  expect_parts(as_markdown(page), "| step | training | validation |");
+  EXPECT_THROW(section(page, "Trainings compared"), std::runtime_error);
+}
+
+TEST(Report, TrainingsAreComparedByTheStepsTheyTake) {
+  const auto cold = read_document(kFinetuneSample, "runs/cold/theseus.json");
+  const auto warm = read_document(kWarmSample, "runs/warm/theseus.json");
+  const auto page = make_page({warm, cold});
+  const auto& compared = section(page, "Trainings compared");
+  const auto& table = part<Table>(compared, "Steps to the same accuracy");
+  ASSERT_EQ(table.columns.size(), 3);
+  EXPECT_EQ(table.columns[1].title, "cold");
+  EXPECT_EQ(table.columns[2].title, "warm (from carried)");
+  ASSERT_EQ(table.rows.size(), 4);
+  EXPECT_EQ(table.rows[0][0].text, "0.5");  // half of the way from 0.1 to 0.9
+  EXPECT_EQ(table.rows[0][1].text, "10");
+  EXPECT_EQ(table.rows[0][2].text, "0");
+  EXPECT_EQ(table.rows[3][0].text, "0.9");
+  EXPECT_EQ(table.rows[3][1].text, "20");
+  EXPECT_EQ(table.rows[3][2].text, "10");
+  auto other = kWarmSample;
+  other.replace(other.find("xxh3:1"), 6, "xxh3:2");
+  const auto apart = make_page({cold, read_document(other, "runs/warm/theseus.json")});
+  const auto& words = section(apart, "Trainings compared").parts.front();
+  expect_parts(std::get<Paragraph>(words).text, "different examples");
+  EXPECT_THROW(part<Table>(section(apart, "Trainings compared"), "Steps"), std::runtime_error);
+  auto cut = kFinetuneSample;
+  cut.replace(cut.find("\"losses\""), 8, "\"lost\"");
+  cut.replace(cut.find("\"curve\""), 7, "\"gone\"");
+  tests::error_of([&] { make_page({read_document(cut, "x.json")}); });
+}
+
 }  // namespace
 }  // namespace theseus::report

@@ -70,4 +70,25 @@ inline const std::string kDiagnoseSample = R"({
   "distance": 1.5
 })";
 
+// Two trainings on the same held-out examples; the second starts from an update.
+inline const std::string kFinetuneSample = R"({
+  "theseus": "0.1.0", "kind": "finetune",
+  "model": {"path": "/m/wide"}, "data": {"data": "/d/digits", "examples": 90},
+  "held_out": {"data": "/d/digits", "examples": 10, "hash": "xxh3:1"},
+  "steps": 30, "batch_size": 16, "metric": "accuracy",
+  "curve": [{"step": 0, "value": 0.1, "loss": 2.3}, {"step": 10, "value": 0.5, "loss": 1.5},
+            {"step": 20, "value": 0.9, "loss": 0.5}, {"step": 30, "value": 0.8, "loss": 0.6}],
+  "losses": [{"step": 10, "value": 1.6}, {"step": 20, "value": 0.7}, {"step": 30, "value": 0.4}],
+  "best": {"step": 20, "value": 0.9}, "notes": []
+})";
+inline const std::string kWarmSample = R"({
+  "theseus": "0.1.0", "kind": "finetune", "start_from": "/runs/carried", "alpha": 0.5,
+  "model": {"path": "/m/wide"}, "data": {"data": "/d/digits", "examples": 90},
+  "held_out": {"data": "/d/digits", "examples": 10, "hash": "xxh3:1"},
+  "steps": 30, "batch_size": 16, "metric": "accuracy",
+  "curve": [{"step": 0, "value": 0.6, "loss": 1.2}, {"step": 10, "value": 0.95, "loss": 0.3}],
+  "losses": [{"step": 10, "value": 0.8}],
+  "best": {"step": 10, "value": 0.95}
+})";
+
 }  // namespace theseus::report

@@ -23,10 +23,11 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kLongestConfig = int64_t{64} << 20;
 
-struct Written {
-  const model::Parameter* parameter = nullptr;  // null: not one of the model's
-  std::string stored;                           // in the base; empty: a new head
-  std::string tensor;                           // own name
+// What is written under one name.
+struct Source {
+  std::string stored;                           // the base's name of it; empty: the base has none
+  std::string tensor;                           // own name, of the values; empty: not the model's
+  const model::Parameter* parameter = nullptr;  // null: a copy of another, or none
 };
 
 // What transformers calls a model of this family with a classification head.
@@ -35,6 +36,16 @@ std::string class_with_head(const std::string& family) {
       {"bert", "BertForSequenceClassification"}, {"vit", "ViTForImageClassification"}};
   const auto found = kClasses.find(family);
   return found == kClasses.end() ? "" : found->second;
+}
+
+// "module.": what a wrapper put before every name, which no library would read.
+std::string wrapper_of(const model::Architecture& architecture) {
+  for (const auto& parameter : architecture.parameters) {
+    if (parameter.stored.ends_with(parameter.tensor)) {
+      return parameter.stored.substr(0, parameter.stored.size() - parameter.tensor.size());
+    }
+  }
+  return {};
 }
 
 void set_classes(ordered_json& config, const std::string& family, const Head& head) {
@@ -71,60 +82,76 @@ void write_config(const model::Model& base, const Head& head, const fs::path& di
   file.commit();
 }
 
-// The layout of the base, with the new head in it.
-std::map<std::string, Written> with_head(
-    const model::Model& base, const Head& head, output::ModelLayout& layout) {
-  const auto& architecture = base.architecture();
-  std::map<std::string, Written> owners;  // by the entry's name
-  std::map<std::string, const model::Parameter*> parameters;
-  for (const auto& parameter : architecture.parameters) {
-    parameters[parameter.stored] = &parameter;
-  }
-  std::map<std::string, std::string> ties;  // stored copy -> tensor
-  for (const auto& tie : architecture.ties) {
-    ties[tie.stored] = tie.tied_to;
-  }
-  const bool fresh = head.kind == Head::Kind::kNew;
-  const auto weight = head.module + ".weight", bias = head.module + ".bias";
-  output::ModelLayout result{.files = layout.files};
-  result.files.file_of.clear();
-  const auto add = [&](checkpoint::Entry entry, const std::string& file, const Written& written) {
-    entry.name =
-        name_with_head(architecture, head, written.stored.empty() ? written.tensor : entry.name);
-    result.files.file_of[entry.name] = file;
-    owners[entry.name] = written;
-    result.entries.push_back(entry);
-  };
-  for (const auto& entry : layout.entries) {
-    const auto& file = layout.files.file_of.at(entry.name);
-    const auto found = parameters.find(entry.name);
-    const auto tie = ties.find(entry.name);
-    Written written{.stored = entry.name};
-    if (found != parameters.end()) {
-      written.parameter = found->second;
-      written.tensor = found->second->tensor;
-    } else if (tie != ties.end()) {
-      written.tensor = tie->second;
+// The base's layout with a head of its own or a new one.
+class TunedLayout {
+ public:
+  TunedLayout(const model::Model& base, const Head& head)
+      : architecture_(base.architecture()), head_(head), from_(output::layout_of(base)) {
+    layout.files = from_.files;
+    layout.files.file_of.clear();
+    for (const auto& entry : from_.entries) {
+      if (const auto source = source_of(entry.name); is_wanted(source)) {
+        add(entry, from_.files.file_of.at(entry.name), source);
+      }
     }
-    const bool other_head =
-        std::find(architecture.not_run.begin(), architecture.not_run.end(), entry.name) !=
-        architecture.not_run.end();
-    const bool replaced = written.tensor == weight || written.tensor == bias;
-    if (!fresh || (!replaced && !other_head)) {
-      add(entry, file, written);
+    if (head.kind == Head::Kind::kNew) {
+      add_head();
     }
   }
-  if (fresh) {
-    const auto& like = layout.entries.front();
-    const auto classes = static_cast<int64_t>(head.classes.size());
-    const auto& file = layout.files.file_of.at(like.name);
-    add({.name = weight, .dtype = like.dtype, .shape = {classes, head.width}}, file,
+
+  output::ModelLayout layout;
+  std::map<std::string, Source> sources;  // by the entry's name
+
+ private:
+  Source source_of(const std::string& stored) const {
+    for (const auto& parameter : architecture_.parameters) {
+      if (parameter.stored == stored) {
+        return {.stored = stored, .tensor = parameter.tensor, .parameter = &parameter};
+      }
+    }
+    for (const auto& tie : architecture_.ties) {
+      if (tie.stored == stored) {
+        return {.stored = stored, .tensor = tie.tied_to};
+      }
+    }
+    return {.stored = stored};
+  }
+
+  bool is_wanted(const Source& source) const {
+    const auto& others = architecture_.not_run;
+    const bool head = source.tensor == head_.module + ".weight" ||
+                      source.tensor == head_.module + ".bias" ||
+                      std::find(others.begin(), others.end(), source.stored) != others.end();
+    return head_.kind != Head::Kind::kNew || !head;
+  }
+
+  void add(checkpoint::Entry entry, const std::string& file, const Source& source) {
+    const auto wrapper = head_.kind == Head::Kind::kNew ? wrapper_of(architecture_) : std::string();
+    const bool wrapped = !source.stored.empty() && entry.name.starts_with(wrapper);
+    entry.name = name_with_head(
+        architecture_, head_, wrapped ? entry.name.substr(wrapper.size()) : entry.name);
+    layout.files.file_of[entry.name] = file;
+    sources[entry.name] = source;
+    layout.entries.push_back(std::move(entry));
+  }
+
+  // In the dtype of the other weights, and beside one of them.
+  void add_head() {
+    const auto like = std::find_if(
+        from_.entries.begin(), from_.entries.end(),
+        [](const auto& entry) { return at::isFloatingType(entry.dtype); });
+    const auto& file = from_.files.file_of.at(like->name);
+    const auto classes = static_cast<int64_t>(head_.classes.size());
+    const auto weight = head_.module + ".weight", bias = head_.module + ".bias";
+    add({.name = weight, .dtype = like->dtype, .shape = {classes, head_.width}}, file,
         {.tensor = weight});
-    add({.name = bias, .dtype = like.dtype, .shape = {classes}}, file, {.tensor = bias});
+    add({.name = bias, .dtype = like->dtype, .shape = {classes}}, file, {.tensor = bias});
   }
-  layout = std::move(result);
-  return owners;
-}
+
+  const model::Architecture& architecture_;
+  const Head& head_;
+  output::ModelLayout from_;
+};
 
 }  // namespace
 
@@ -139,21 +166,20 @@ WrittenTuned write_tuned(
     const model::Model& base, const Tensors& values, const Head& head, const fs::path& directory) {
   return with_context("writing the tuned model to " + directory.string(), [&] {
     const c10::NoGradGuard no_gradients;
-    auto layout = output::layout_of(base);
-    const auto owners = with_head(base, head, layout);
+    const TunedLayout tuned(base, head);
     double norm = 0, lost = 0;
     const auto value_of = [&](const checkpoint::Entry& entry) {
-      const auto& owner = owners.at(entry.name);
-      const auto found = values.find(owner.tensor);
+      const auto& source = tuned.sources.at(entry.name);
+      const auto found = values.find(source.tensor);
       if (found == values.end()) {
-        return base.checkpoint().tensor(owner.stored);
+        return base.checkpoint().tensor(source.stored);
       }
       const auto value = found->second.detach().cpu();
       const auto stored = value.to(entry.dtype);
       require<NumericError>(
           model::all_finite(stored), entry.name, " holds NaN or infinity as ", entry.dtype);
-      if (owner.parameter != nullptr) {
-        const auto before = base.checkpoint().tensor(owner.stored).to(at::kDouble);
+      if (source.parameter != nullptr) {
+        const auto before = base.checkpoint().tensor(source.stored).to(at::kDouble);
         norm += (value.to(at::kDouble) - before).square().sum().item<double>();
         lost += (value.to(at::kDouble) - stored.to(at::kDouble)).square().sum().item<double>();
       }
@@ -163,7 +189,8 @@ WrittenTuned write_tuned(
       write_config(base, head, directory);
     }
     WrittenTuned written{
-        .files = checkpoint::write_checkpoint(directory, layout.files, layout.entries, value_of)};
+        .files = checkpoint::write_checkpoint(
+            directory, tuned.layout.files, tuned.layout.entries, value_of)};
     written.norm = std::sqrt(norm);
     written.rounding_loss = norm > 0 ? std::sqrt(lost / norm) : 0;
     return written;
