@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "theseus/base/error.h"
 
@@ -59,7 +60,7 @@ class KeepOutputs final : public model::Taps {
 
 Measured add_gradients(
     Trainable& trainable, const Loss& loss, const Labelled& batch, int64_t at_a_time) {
-  const at::AutoGradMode gradients(true);
+  const c10::AutoGradMode gradients(true);
   trainable.refresh();
   return in_parts(trainable.model(), loss, batch, at_a_time, [&](const at::Tensor& share) {
     require(share.requires_grad(), "the loss reaches nothing that is trained");
@@ -69,7 +70,7 @@ Measured add_gradients(
 }
 
 Measured measure(model::Model& model, const Loss& loss, const Labelled& batch, int64_t at_a_time) {
-  const at::NoGradGuard no_gradients;
+  const c10::NoGradGuard no_gradients;
   return in_parts(model, loss, batch, at_a_time, [](const at::Tensor&) {});
 }
 
@@ -116,7 +117,7 @@ StepGradients output_gradients(
     const Labelled& batch,
     const Steps& steps,
     const std::set<std::string>& modules) {
-  const at::AutoGradMode gradients(true);
+  const c10::AutoGradMode gradients(true);
   KeepOutputs taps(modules);
   auto pass = model.begin(batch.batch, &taps);
   model.network().enter(pass);

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/evaluate/features.h"
 #include "theseus/evaluate/task.h"
 #include "theseus/gradient/loss.h"
 
