@@ -9,6 +9,9 @@
 #include "theseus/model/model.h"
 #include "theseus/output/job.h"
 #include "theseus/output/method_words.h"
+#include "theseus/output/opened.h"
+#include "theseus/output/plan_of.h"
+#include "theseus/output/supervision.h"
 
 #include "tests/support/cases.h"
 #include "tests/support/deepen.h"
@@ -306,6 +309,24 @@ TEST_F(GradientJob, Refusals) {
   const auto nothing = [](double, double, const std::string&) {};
   tests::expect_parts(
       tests::error_of([&] { align_job(options, nothing); }), "a mask is of one update");
+}
+
+TEST_F(GradientJob, NeedsItsMemory) {
+  auto options = job("target", "target", true);
+  const auto nothing = [](double, double, const std::string&) {};
+  const auto error = [&] {
+    auto opened = open_all(options, nothing);
+    const transport::Aligner aligner(
+        opened.source, opened.target, opened.find_calibration(), options.align, nothing);
+    const auto plan = plan_of(options, opened, aligner.route(), aligner.towers());
+    return tests::error_of([&] { require_memory_for_labels(options, opened, plan); });
+  };
+  options.mask = Mask::kNormal;
+  options.align.memory = 30'000;  // more than the weights, less than with their gradients
+  tests::expect_parts(error(), "--mask needs", "--memory allows 30.0 kB", "procrustes");
+  options.mask = Mask::kNone;
+  options.align.method = "gradient-output";
+  tests::expect_parts(error(), "gradient-output needs", "--memory allows 30.0 kB");
 }
 
 TEST(MethodWords, SetOptions) {

@@ -404,6 +404,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = plan_of(options, opened, maps.route, maps.towers);
   require_something(plan);
+  require_memory_for_labels(options, opened, plan);
   if (write == "adapter") {
     require_factors(plan, opened, maps.route);
   }
@@ -492,6 +493,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   const auto plan = transport::make_plan(
       opened.source, opened.target, maps.route,
       {.norms = transport::Norms::kDiagonal, .heads = true, .towers = maps.towers});
+  require_memory_for_labels(options, opened, plan);
   const auto needed = transport::spaces_of(plan);
   const auto schedule = maps.aligner->schedule(needed);
   const auto stages = work.path() / "stages";

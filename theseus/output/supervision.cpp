@@ -6,12 +6,14 @@
 #include "theseus/base/error.h"
 #include "theseus/base/units.h"
 #include "theseus/maps/method.h"
+#include "theseus/transport/schedule.h"
 
 namespace theseus::output {
 namespace {
 
 using gradient::Mask;
 using nlohmann::ordered_json;
+using transport::Disposition;
 
 constexpr int64_t kFloat = 4;   // bytes
 constexpr int64_t kDouble = 8;  // of moments
@@ -38,6 +40,34 @@ int64_t moment_bytes(const Opened& opened, const transport::SpaceSet& needed) {
     }
   }
   return bytes;
+}
+
+// Weights of the target, and of what is carried a leaf, its gradient and its votes; 0 without a mask.
+int64_t mask_bytes(
+    const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
+  if (mask_of(options) == Mask::kNone) {
+    return 0;
+  }
+  const int64_t copies = options.vote == gradient::Vote::kMajority ? 3 : 2;
+  auto bytes = opened.target.parameter_count() * kFloat;
+  for (const auto& row : plan) {
+    int64_t elements = row.carried ? 1 : 0;
+    for (const auto extent : row.target->shape) {
+      elements *= extent;
+    }
+    bytes += elements * kFloat * copies;
+  }
+  return bytes;
+}
+
+// Weights of both models and the moments of all gradients; 0 for other methods.
+int64_t output_bytes(
+    const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
+  if (opened.alignment || !maps::method(options.align.method).needs.gradients) {
+    return 0;
+  }
+  return (opened.source.parameter_count() + opened.target.parameter_count()) * kFloat +
+         moment_bytes(opened, transport::spaces_of(plan));
 }
 
 }  // namespace
@@ -72,40 +102,36 @@ void require_labels_allowed(const JobOptions& options) {
       " learns from labelled examples");
 }
 
-std::vector<std::string> notes_on_labels(
-    const JobOptions& options,
-    const Opened& opened,
-    const std::vector<transport::Disposition>& plan) {
-  std::vector<std::string> notes;
-  if (!needs_labels(options) || !opened.calibration) {
-    return notes;
+void require_memory_for_labels(
+    const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
+  const auto memory =
+      options.align.memory > 0 ? options.align.memory : transport::available_memory();
+  for (const auto& [what, bytes] :
+       {std::pair("--mask", mask_bytes(options, opened, plan)),
+        std::pair("gradient-output", output_bytes(options, opened, plan))}) {
+    require(
+        bytes <= memory, what, " needs ", bytes_text(bytes), " for weights and gradients at once, ",
+        "beside activations, and ", options.align.memory > 0 ? "--memory allows " : "there are ",
+        bytes_text(memory), "; procrustes takes block by block");
   }
-  if (mask_of(options) != Mask::kNone) {
-    int64_t elements = 0;
-    for (const auto& row : plan) {
-      if (row.carried) {
-        int64_t product = 1;
-        for (const auto extent : row.target->shape) {
-          product *= extent;
-        }
-        elements += product;
-      }
-    }
+}
+
+std::vector<std::string> notes_on_labels(
+    const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
+  std::vector<std::string> notes;
+  const auto examples = opened.calibration ? opened.calibration->sequences() : 0;
+  if (const auto bytes = mask_bytes(options, opened, plan); bytes > 0) {
     const bool majority = options.vote == gradient::Vote::kMajority;
     notes.push_back(c10::str(
-        "labels are used: the target goes back over ", opened.calibration->sequences(), " examples",
-        majority ? ", one by one," : "", " with all of its weights in memory, ",
-        bytes_text(opened.target.parameter_count() * kFloat + elements * kFloat * 3),
+        "labels are used: the target goes back over ", examples, " examples",
+        majority ? ", one by one," : "", " with all of its weights in memory, ", bytes_text(bytes),
         " beside the activations of ", majority ? "one of them" : "a batch"));
   }
-  if (maps::method(options.align.method).needs.gradients) {
-    const auto weights =
-        (opened.source.parameter_count() + opened.target.parameter_count()) * kFloat;
+  if (const auto bytes = output_bytes(options, opened, plan); bytes > 0) {
     notes.push_back(c10::str(
-        "labels are used: both models go back over ", opened.calibration->sequences(),
+        "labels are used: both models go back over ", examples,
         " examples with all of their weights and the moments of all gradients in memory, ",
-        bytes_text(weights + moment_bytes(opened, transport::spaces_of(plan))),
-        " beside the activations of a batch"));
+        bytes_text(bytes), " beside the activations of a batch"));
   }
   return notes;
 }

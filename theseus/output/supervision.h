@@ -16,6 +16,13 @@ bool needs_labels(const JobOptions& options);
 // Throws InputError when it does and options.labels does not say that it may, or there is no calibration.
 void require_labels_allowed(const JobOptions& options);
 
+// Throws InputError when what learning from labels holds at once is more than options.align.memory, or than
+// is free where that says nothing.
+void require_memory_for_labels(
+    const JobOptions& options,
+    const Opened& opened,
+    const std::vector<transport::Disposition>& plan);
+
 // What learning from labels takes, a line each; nothing for a job that does not.
 std::vector<std::string> notes_on_labels(
     const JobOptions& options,

@@ -74,6 +74,8 @@ class Calibration {
   void require_labels() const;
   // The inputs that labels or wanted ids belong to, with these. Must be there: see require_labels().
   gradient::Labelled labelled(Side side, int64_t batch) const;
+  // "labels" [n] or "wanted" [n, t] of all sequences, or undefined.
+  at::Tensor find_answer(Side side, const std::string& name) const;
   // Features of class names [c, d] for this model, or undefined.
   at::Tensor classes(Side side) const;
 

@@ -7,17 +7,12 @@
 namespace theseus::stats {
 namespace {
 
-void require_below(const Calibration& calibration, Side side, int64_t classes) {
-  for (int64_t i = 0; i < calibration.batches(); ++i) {
-    const auto labels = calibration.labelled(side, i).labels;
-    if (!labels.defined()) {
-      continue;
-    }
-    const auto least = labels.min().item<int64_t>(), most = labels.max().item<int64_t>();
-    require(
-        least >= 0 && most < classes, "label ", most < classes ? least : most,
-        " of the calibration is none of ", classes, " classes");
-  }
+void require_below(const at::Tensor& labels, int64_t classes) {
+  require(labels.defined(), "the calibration has classes, and no labels that are among them");
+  const auto least = labels.min().item<int64_t>(), most = labels.max().item<int64_t>();
+  require(
+      least >= 0 && most < classes, "label ", most < classes ? least : most,
+      " of the calibration is none of ", classes, " classes");
 }
 
 }  // namespace
@@ -26,15 +21,14 @@ gradient::Loss loss_of(model::Model& model, const Calibration& calibration, Side
   calibration.require_labels();
   const auto* word = side == Side::kSource ? "source" : "target";
   if (const auto classes = calibration.classes(side); classes.defined()) {
-    require_below(calibration, side, classes.size(0));
+    require_below(calibration.find_answer(side, "labels"), classes.size(0));
     return gradient::prompt_loss(classes, gradient::prompt_scale(model));
   }
-  if (calibration.labelled(side, 0).wanted.defined()) {
+  if (calibration.find_answer(side, "wanted").defined()) {
     require(
         model.architecture().generation.possible,
-        "the calibration says which tokens are wanted, "
-        "and the ",
-        word, ", a ", model.location().family, " model, writes none");
+        "the calibration says which tokens are wanted, and the ", word, ", a ",
+        model.location().family, " model, writes none");
     return gradient::token_loss();
   }
   const auto classes = gradient::head_classes(model);
@@ -46,7 +40,7 @@ gradient::Loss loss_of(model::Model& model, const Calibration& calibration, Side
       prompts ? "tells classes by their names: give data that have names, or a tensor classes "
                 "[c, d] with the features of their prompts beside labels"
               : "has no classification head to judge by them");
-  require_below(calibration, side, classes);
+  require_below(calibration.find_answer(side, "labels"), classes);
   return gradient::class_loss();
 }
 
