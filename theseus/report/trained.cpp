@@ -171,8 +171,11 @@ std::optional<Section> trainings_compared(const std::vector<Document>& documents
   auto table = steps_needed(lines, metric, higher);
   Section section = {.title = "Trainings compared"};
   if (!same) {
-    section.parts.emplace_back(
-        Paragraph{"They were measured on different examples, so their values cannot be compared."});
+    // g++ 12 sees an overrun where the text is put into a part at once.
+    Paragraph apart;
+    apart.text.append(
+        "They were measured on different examples, so their values cannot be compared.");
+    section.parts.emplace_back(std::move(apart));
   }
   section.parts.emplace_back(std::move(lines));
   if (same && table) {
