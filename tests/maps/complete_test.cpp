@@ -66,6 +66,17 @@ TEST(Complete, GivesAnIsometryFromNothing) {
   }
 }
 
+// The only direction left of one side is at right angles to the one that the identity would give it.
+TEST(Complete, FillsWhatNoPriorReaches) {
+  const auto unit = at::eye(64, at::kDouble);
+  const auto left = unit.slice(1, 1);
+  const auto right = at::cat({unit.slice(1, 0, 1), unit.slice(1, 2)}, 1);
+  const auto map = complete(left, right, {});
+  EXPECT_LT(orthogonality(map), 1e-12);
+  EXPECT_LT(distance(left.t().matmul(map), right.t()), 1e-12);
+  EXPECT_NEAR(std::abs(map[0][1].item<double>()), 1, 1e-12);
+}
+
 TEST(Complete, OntoTheSameIsTheIdentity) {
   const auto basis = orthonormal(50, 20, 1);
   EXPECT_LT(distance(complete(basis, basis, at::eye(50, at::kDouble)), at::eye(50)), 1e-12);

@@ -11,6 +11,7 @@
 #include "theseus/maps/method.h"
 #include "theseus/output/method_words.h"
 #include "theseus/output/supervision.h"
+#include "theseus/transport/depth.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -46,14 +47,19 @@ output::JobOptions job_of(
   return job;
 }
 
-// Whether a method looks at examples at all.
+// Whether a method looks at examples at all, or the match of its blocks does.
 bool uses_calibration(const CompareOptions& options, const std::string& method) {
   if (method == kNone) {
     return false;
   }
   auto job = options.job;
   output::set_method(method, job);
-  return output::method_of(method).needs.moments || output::needs_labels(job);
+  if (output::method_of(method).needs.moments || output::needs_labels(job)) {
+    return true;
+  }
+  const auto source = model::Model::open(job.source), target = model::Model::open(job.target);
+  return job.align.depth == transport::Depth::kMatch &&
+         transport::depths_differ(source.architecture(), target.architecture());
 }
 
 // |carried| - |source's|, of all matrices of the update together.

@@ -8,7 +8,7 @@
 // so no basis of a complement is ever formed. E scales the direction v = F w / sqrt(1 - s^2) by s. Where s
 // is small the division would amplify the rounding of P, so those v are left out (-1 / (1 - s^2)
 // instead), and filled together afterwards: Y = v^T P less its part along the rows of T, T += v polar(Y).
-// polar(Y) leaves open what Y does not determine; the next P tries.
+// polar(Y) leaves open what Y does not determine; the next P tries, and at last random vectors do.
 
 #include "theseus/maps/complete.h"
 
@@ -17,7 +17,6 @@
 
 #include <ATen/ATen.h>
 
-#include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/polar.h"
 #include "theseus/maps/row_gram.h"
@@ -83,6 +82,25 @@ void fill_weak(Partial& partial, const at::Tensor& p) {
                                       : partial.open.slice(1, 0, 0);
 }
 
+// Any orthonormal targets for what is open: more random vectors than are needed, without their parts along
+// the rows of T, span what is left as well as it can be spanned.
+void fill_rest(Partial& partial) {
+  constexpr int64_t kSpare = 8;
+  const auto q = partial.open.size(1);
+  if (q == 0) {
+    return;
+  }
+  const auto t = partial.map.to(at::kDouble);
+  auto z = fixed_gaussian(t.size(1), q + kSpare, t.options());  // [dt, q + spare]
+  for (int pass = 0; pass < 2; ++pass) {
+    z = z - t.t().matmul(t.matmul(z));
+  }
+  const auto [lambda, w] = at::linalg_eigh(z.t().matmul(z));                           // ascending
+  const auto targets = z.matmul(w.slice(1, kSpare)) / lambda.slice(0, kSpare).sqrt();  // [dt, q]
+  partial.map = (t + partial.open.matmul(targets.t())).to(partial.map.scalar_type());
+  partial.open = partial.open.slice(1, 0, 0);
+}
+
 at::Tensor isometry_near(const at::Tensor& prior) {
   if (orthogonality(prior) <= kIsometric) {
     return prior;
@@ -104,12 +122,7 @@ at::Tensor complete_wide(const at::Tensor& left, const at::Tensor& right, const 
   auto partial = fill_strong(left.to(dtype), right.to(dtype), p);
   fill_weak(partial, p);
   fill_weak(partial, identity);
-  if (partial.open.size(1) > 0) {
-    fill_weak(partial, fixed_gaussian(ds, dt, options).to(dtype) / std::sqrt(dt));
-  }
-  require<NumericError>(
-      partial.open.size(1) == 0, partial.open.size(1), " directions of a map ", partial.map.sizes(),
-      " could not be completed");
+  fill_rest(partial);
   return partial.map;
 }
 
