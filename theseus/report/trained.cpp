@@ -10,6 +10,9 @@
 namespace theseus::report {
 namespace {
 
+// g++ 12 sees an overrun where a literal is put into a part at once.
+const std::string kApart =
+    "They were measured on different examples, so their values cannot be compared.";
 constexpr size_t kMostSpots = 2000;
 
 // By `key` of the entries of `list`; those without it are passed over.
@@ -171,11 +174,7 @@ std::optional<Section> trainings_compared(const std::vector<Document>& documents
   auto table = steps_needed(lines, metric, higher);
   Section section = {.title = "Trainings compared"};
   if (!same) {
-    // g++ 12 sees an overrun where the text is put into a part at once.
-    Paragraph apart;
-    apart.text.append(
-        "They were measured on different examples, so their values cannot be compared.");
-    section.parts.emplace_back(std::move(apart));
+    section.parts.emplace_back(Paragraph{kApart});
   }
   section.parts.emplace_back(std::move(lines));
   if (same && table) {
