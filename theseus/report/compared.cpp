@@ -79,7 +79,9 @@ class Comparison {
 
 std::string name_of(const Entry& row) {
   const auto shots = row.word("shots");
-  return row.text("method", "-") + (shots.empty() ? "" : fmt::format(" ({} shots)", shots));
+  const bool number = shots.find_first_not_of("0123456789") == std::string::npos;
+  return row.text("method", "-") +
+         (shots.empty() ? "" : fmt::format(" ({}{})", shots, number ? " shots" : ""));
 }
 
 // Who is best how often; rows that are never are not named.
