@@ -190,7 +190,7 @@ class Calibration(PairTest):
         late = images(40).changed(-1, float("nan"))
         for tensors, says in [
                 ({}, "it holds no input for the source model, which takes: pixel_values"),
-                ({"labels": tensor("I64", [4], 1)}, ["labels, which are not used", "pixel_values"]),
+                ({"labels": tensor("I64", [4], 1)}, ["beside labels it holds no input", "pixel_values"]),
                 ({"pixel_values": images(0)}, ["has no sequences", "[0, 3, 28, 28]"]),
                 ({"pixel_values": images(2).changed(5, float("nan"))}, "holds NaN or infinity"),
                 ({"pixel_values": late}, ["pixel_values holds NaN or infinity in sequence 39"]),
