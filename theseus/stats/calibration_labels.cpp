@@ -42,15 +42,17 @@ void Calibration::require_labels() const {
         !answers.empty(), "the calibration has no labels for the ", side,
         ": a file of tensors needs labels [n] (or wanted [n, t]) beside its inputs, and data need "
         "labels of their own");
-    for (const auto& [name, tensor] : answers) {
+    for (const auto& answer : answers) {
+      const auto& tensor = answer.second;
+      const bool labels = answer.first == "labels";
       const bool fits = std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) {
-        return name == "labels" ? tensor.dim() == 1 && input.second.size(0) == tensor.size(0)
-                                : input.second.sizes() == tensor.sizes();
+        return labels ? tensor.dim() == 1 && input.second.size(0) == tensor.size(0)
+                      : input.second.sizes() == tensor.sizes();
       });
       require(
-          fits && tensor.scalar_type() == at::kLong, "calibration tensor ", name, " is ",
+          fits && tensor.scalar_type() == at::kLong, "calibration tensor ", answer.first, " is ",
           tensor.scalar_type(), " ", tensor.sizes(), ", expected int64 ",
-          name == "labels" ? "[n] with as many as there are sequences" : "of the shape of the ids");
+          labels ? "[n] with as many as there are sequences" : "of the shape of the ids");
     }
     require(
         !classes.defined() || (classes.dim() == 2 && classes.is_floating_point() &&
