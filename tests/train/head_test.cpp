@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "theseus/gradient/loss.h"
-#include "theseus/output/side_files.h"
 #include "theseus/train/choose.h"
 #include "theseus/train/memory.h"
 #include "theseus/train/write_tuned.h"
@@ -55,7 +54,6 @@ TEST_P(NewHead, IsWrittenAndOpenedAgain) {
   }
   EXPECT_EQ(gradient::head_classes(model), 0);
   EXPECT_FALSE(model.forward(inputs).contains("logits"));
-  output::copy_side_files(model, scratch.path());
   auto again = model::Model::open(scratch.path());
   EXPECT_TRUE(at::allclose(again.forward(inputs).at("logits"), expected, 1e-6, 1e-6));
   EXPECT_EQ(gradient::head_classes(again), 3);

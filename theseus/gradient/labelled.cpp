@@ -34,12 +34,16 @@ Ids bare(const data::Encoding& encoded, bool begin, bool end) {
 
 // The text and its answer in one row, and how many of its tokens are the text's. What is too long is
 // taken from the end of the text: the answer is what is learnt.
-std::pair<Ids, size_t> joined(
-    const data::Worded& text, const data::Tokenizer& tokenizer, int64_t longest) {
+std::pair<Ids, size_t> joined(const data::Worded& text, model::Reader& reader) {
+  const auto& tokenizer = reader.tokenizer();
+  const auto longest = reader.longest();
   auto ids = bare(tokenizer.encode(text.first, nullptr, 0), false, true);
   auto answer = bare(tokenizer.encode(text.answer, nullptr, 0), true, true);
   if (tokenizer.end() >= 0) {
     answer.push_back(tokenizer.end());
+  }
+  if (static_cast<int64_t>(ids.size() + answer.size()) > longest) {
+    reader.count_truncated();
   }
   const auto room = std::max<int64_t>(1, longest - static_cast<int64_t>(answer.size()));
   ids.resize(std::min(ids.size(), static_cast<size_t>(room)));
@@ -50,16 +54,15 @@ std::pair<Ids, size_t> joined(
 }
 
 // wanted[i][t] is the id at t + 1, where that one is asked for.
-Labelled causal_answers(
-    const std::vector<data::Worded>& texts, const data::Tokenizer& tokenizer, int64_t longest) {
+Labelled causal_answers(const std::vector<data::Worded>& texts, model::Reader& reader) {
   std::vector<std::pair<Ids, size_t>> rows;
   size_t width = 1;
   for (const auto& text : texts) {
-    rows.push_back(joined(text, tokenizer, longest));
+    rows.push_back(joined(text, reader));
     width = std::max(width, rows.back().first.size());
   }
   const auto n = static_cast<int64_t>(rows.size()), t = static_cast<int64_t>(width);
-  auto ids = at::full({n, t}, tokenizer.padding(), at::kLong);
+  auto ids = at::full({n, t}, reader.tokenizer().padding(), at::kLong);
   auto mask = at::zeros({n, t}, at::kLong);
   auto wanted = at::full({n, t}, kIgnored, at::kLong);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -122,7 +125,7 @@ Labelled read_texts(
   const bool writes = model.architecture().generation.possible;
   const bool decodes = model.architecture().generation.grows == "decoder_input_ids";
   if (writes && !decodes && !examples.wording.answer.empty()) {
-    return causal_answers(texts, reader.tokenizer(), reader.longest());
+    return causal_answers(texts, reader);
   }
   Labelled result{.batch = reader.texts(texts)};
   if (decodes) {

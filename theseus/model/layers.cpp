@@ -63,7 +63,9 @@ at::Tensor attend_unmasked_rows(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
   const auto shared = static_cast<size_t>(q.size(1) / k.size(1));
   // Not select(), whose way back makes a tensor of all heads for each of them.
-  const auto queries = q.unbind(1), keys = k.unbind(1), values = v.unbind(1);
+  // Queries are scaled, not scores: there are fewer of them.
+  const auto queries = (attention.scale == 1 ? q : q * attention.scale).unbind(1);
+  const auto keys = k.unbind(1), values = v.unbind(1);
   const auto of_head = [](const std::vector<at::Tensor>& x, size_t head) {
     return x[x.size() == 1 ? 0 : head];
   };
@@ -80,7 +82,6 @@ at::Tensor attend_unmasked_rows(
   std::vector<at::Tensor> heads;
   for (size_t head = 0; head < queries.size(); ++head) {
     auto scores = at::bmm(queries[head], keys[head / shared].transpose(1, 2));  // [n, tq, tk]
-    scores.mul_(attention.scale);
     if (!biases.empty()) {
       scores = scores + of_head(biases, head);
     }

@@ -41,6 +41,7 @@ class Reader {
   int64_t longest() const { return longest_; }  // ids of a text
   // Texts that were longer than the model takes, so far.
   int64_t truncated() const { return truncated_; }
+  void count_truncated() { ++truncated_; }  // by whoever cuts texts beside texts()
 
  private:
   std::string directory_, family_;

@@ -7,21 +7,15 @@
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
-#include "theseus/base/file.h"
+#include "theseus/base/text.h"
 #include "theseus/data/sampling.h"
-#include "theseus/evaluate/evaluate.h"
 #include "theseus/output/model_card.h"
-#include "theseus/output/side_files.h"
 #include "theseus/output/space.h"
 #include "theseus/output/work_directory.h"
-#include "theseus/output/write_adapter.h"
-#include "theseus/train/choose.h"
-#include "theseus/train/lora.h"
 #include "theseus/train/portions.h"
 #include "theseus/train/record.h"
-#include "theseus/train/start.h"
+#include "theseus/train/setup.h"
 #include "theseus/train/training.h"
-#include "theseus/train/write_tuned.h"
 #include "theseus/transport/schedule.h"
 
 namespace theseus::train {
@@ -58,6 +52,9 @@ std::string identity_of(
       {"options", options.words},
       {"threads", at::get_num_threads()},
       {"examples", data::hash_of(*portions.training.examples, portions.training.places)}};
+  if (!portions.held_out.places.empty()) {
+    job["held_out"] = data::hash_of(*portions.held_out.examples, portions.held_out.places);
+  }
   auto files = model.checkpoint().files();
   files.push_back(model.location().config);
   std::error_code ignored;
@@ -90,67 +87,6 @@ void require_apart(const FinetuneOptions& options) {
   }
 }
 
-// Everything that a step needs, made in this order.
-struct Setup {
-  Setup(const FinetuneOptions& options, model::Model& opened, const Portions& portions)
-      : model(opened),
-        head(choose_head(options.head, model, *portions.examples)),
-        choice(choose_trained(
-            model.architecture(),
-            static_cast<bool>(portions.examples->image),
-            head,
-            {.freeze = options.freeze, .adapt = options.lora_on, .low_rank = options.rank > 0})),
-        reader(model, options.longest),
-        trainable(model) {
-    require(
-        options.rank == 0 || head.replaced == 0 ||
-            head.replaced == static_cast<int64_t>(head.classes.size()),
-        "--head new: the model's own head has ", head.replaced, " classes and the data ",
-        head.classes.size(), "; an adapter cannot change that: train without --lora");
-  }
-
-  void begin(const FinetuneOptions& options) {
-    Start start;
-    if (!options.start_from.empty()) {
-      start = read_start(options.start_from, options.start_alpha, options.rank, model);
-    }
-    for (const auto& [tensor, value] : start.tensors) {
-      model.weights().replace(tensor, value);
-    }
-    for (const auto& tensor : choice.tensors) {
-      const auto found = start.tensors.find(tensor);
-      found == start.tensors.end() ? trainable.train(tensor)
-                                   : trainable.train(tensor, found->second);
-      start.tensors.erase(tensor);
-    }
-    if (head.kind == Head::Kind::kNew) {
-      start.tensors.erase(head.module + ".weight");
-      start.tensors.erase(head.module + ".bias");
-      begin_head(head, options.seed, trainable);
-    }
-    fixed = std::move(start.tensors);
-    begin_lora(
-        choice.modules, options.rank,
-        options.lora_alpha > 0 ? options.lora_alpha : 2.0 * static_cast<double>(options.rank),
-        options.seed, start.low_rank, trainable);
-  }
-
-  int64_t trained() const {
-    int64_t count = 0;
-    for (const auto& [name, leaf] : trainable.leaves()) {
-      count += leaf.numel();
-    }
-    return count;
-  }
-
-  model::Model& model;
-  Head head;
-  Choice choice;
-  model::Reader reader;
-  gradient::Trainable trainable;
-  Tensors fixed;  // what a start changed and nothing trains
-};
-
 TrainingOptions training_options(const FinetuneOptions& options, bool tokens) {
   return {
       .schedule =
@@ -166,47 +102,28 @@ TrainingOptions training_options(const FinetuneOptions& options, bool tokens) {
       .metric = {.name = tokens ? "loss" : "accuracy", .higher_is_better = !tokens}};
 }
 
-// PEFT's word for what the adapter is for.
-std::string task_of(const model::Architecture& architecture, const Head& head) {
-  const auto& generation = architecture.generation;
-  return generation.possible
-             ? (generation.grows == "decoder_input_ids" ? "SEQ_2_SEQ_LM" : "CAUSAL_LM")
-         : head.kind == Head::Kind::kNew ? architecture.head_task
-                                         : "";
-}
-
-void write_factors(const FinetuneOptions& options, Setup& setup, const fs::path& directory) {
-  const auto& architecture = setup.model.architecture();
-  const auto named = [&](const std::string& name) {
-    return name_with_head(architecture, setup.head, name);
-  };
-  output::AdapterOptions about{
-      .task = task_of(architecture, setup.head),
-      .base_model = fs::weakly_canonical(options.model).string()};
-  for (const auto& layer : architecture.linears) {
-    about.modules.push_back(named(layer.module));
-  }
-  std::map<std::string, update::LowRank> modules;
-  for (const auto& module : setup.choice.modules) {
-    const auto factors = setup.trainable.low_rank(module);
-    modules[named(module)] = {
-        .up = factors.up.detach().cpu(),
-        .down = factors.down.detach().cpu(),
-        .scale = factors.scale};
-  }
-  if (setup.head.kind == Head::Kind::kNew) {
-    for (const char* part : {".weight", ".bias"}) {
-      const auto name = setup.head.module + part;
-      about.saved[name] = setup.trainable.leaves().at(name).detach().cpu();
-    }
-  }
-  output::write_adapter(directory, modules, about);
-}
-
-// Bytes while it works and for the output.
+// Bytes while it works, two states at a time among them, and for the output.
 int64_t disk_needed(const Setup& setup, bool adapter) {
   const auto leaves = 4 * setup.trained();
-  return 5 * leaves + (adapter ? leaves : output::bytes_of_output(setup.model));
+  return 7 * leaves + (adapter ? leaves : output::bytes_of_output(setup.model));
+}
+
+// Of what this process has read: an interrupted one may have met others, so these are not in the file.
+std::vector<std::string> notes_on_inputs(
+    const model::Reader& reader, const Batches& batches, const HeldOut* held_out) {
+  auto skipped = batches.skipped();
+  if (held_out != nullptr) {
+    skipped.insert(skipped.end(), held_out->skipped().begin(), held_out->skipped().end());
+  }
+  std::vector<std::string> notes;
+  if (!skipped.empty()) {
+    constexpr size_t kShown = 5;
+    notes.push_back("images that could not be decoded were left out: " + joined(skipped, kShown));
+  }
+  if (reader.truncated() > 0) {
+    notes.emplace_back("some texts are longer than the model takes, and were cut");
+  }
+  return notes;
 }
 
 }  // namespace
@@ -218,7 +135,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
     return model::Model::open(options.model, {.placement = options.placement});
   });
   const auto portions = choose_portions(options, model);
-  Setup setup(options, model, portions);
+  Setup setup(options, model, *portions.examples);
   output::WorkDirectory work(options.out, identity_of(options, model, portions), options.fresh);
   require(
       !options.resume || work.resumed(), "--resume: there is no unfinished work in ",
@@ -246,30 +163,14 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   const bool tokens = model.architecture().generation.possible;
   const auto how = training_options(options, tokens);
   work.keep();
-  const auto outcome = run_training(
-      setup.trainable, loss, batches, held_out ? &*held_out : nullptr, how, watch, work.path());
+  auto* const measured = held_out ? &*held_out : nullptr;
+  const Lesson lesson{.loss = loss, .batches = batches, .held_out = measured};
+  const auto outcome = run_training(setup.trainable, lesson, how, watch, work.path());
 
-  auto skipped = batches.skipped();
-  if (held_out) {
-    skipped.insert(skipped.end(), held_out->skipped().begin(), held_out->skipped().end());
-  }
-  auto notes = evaluate::notes_on_inputs(setup.reader, skipped);
   watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
-  std::optional<WrittenTuned> written;
-  if (options.rank > 0) {
-    write_factors(options, setup, work.staged());
-  } else {
-    auto values = setup.fixed;
-    values.insert(setup.trainable.leaves().begin(), setup.trainable.leaves().end());
-    written = write_tuned(model, values, setup.head, work.staged());
-    const auto side = output::copy_side_files(
-        model, work.staged(), {kRecordFile, kLossesFile, output::kCardFile});
-    for (const auto& file : side.left_out) {
-      notes.push_back("not copied: " + file);
-    }
-  }
+  const auto written = setup.write(options.model, work.staged());
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
-  const auto record = describe_training(
+  auto record = describe_training(
       options, how, outcome,
       {.model = &model,
        .portions = &portions,
@@ -277,12 +178,13 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
        .trained = setup.trained(),
        .tensors = static_cast<int64_t>(setup.trainable.leaves().size()),
        .frozen = setup.choice.frozen,
-       .written = written ? &*written : nullptr,
-       .notes = notes});
+       .written = written ? &*written : nullptr});
   write_record(
-      record, options.rank > 0 ? "peft" : output::library_of(model.location().family),
-      work.staged());
+      record, written ? output::library_of(model.location().family) : "peft", work.staged());
   work.finish();
+  for (const auto& note : notes_on_inputs(setup.reader, batches, measured)) {
+    record["notes"].push_back(note);
+  }
   return record;
 }
 

@@ -64,7 +64,12 @@ const char* word_of(const Head& head) {
 
 std::vector<std::string> notes_on(
     const ordered_json& record, const Metric& metric, const Subject& subject) {
-  auto notes = subject.notes;
+  std::vector<std::string> notes;
+  if (subject.written != nullptr) {
+    for (const auto& file : subject.written->left_out) {
+      notes.push_back("not copied: " + file);
+    }
+  }
   const auto& curve = record.at("curve");
   if (record.contains("best") &&
       !metric.better(record.at("best").at("value"), curve[0].at("value"))) {

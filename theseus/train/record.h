@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -23,7 +22,6 @@ struct Subject {
   int64_t tensors;              // that hold them
   int64_t frozen;               // tensors that stayed
   const WrittenTuned* written;  // null: an adapter
-  std::vector<std::string> notes;
 };
 
 // theseus.json: what went in, how it was trained, measurements by step as "curve", the training loss, averaged

@@ -23,16 +23,12 @@ double since(Clock::time_point start) {
 class Run {
  public:
   Run(gradient::Trainable& trainable,
-      const gradient::Loss& loss,
-      Batches& batches,
-      HeldOut* held_out,
+      const Lesson& lesson,
       const TrainingOptions& options,
       const Watch& watch,
       const fs::path& directory)
       : trainable_(trainable),
-        loss_(loss),
-        batches_(batches),
-        held_out_(held_out),
+        lesson_(lesson),
         options_(options),
         watch_(watch),
         directory_(directory),
@@ -42,13 +38,13 @@ class Run {
 
   Outcome finish() {
     const auto steps = options_.schedule.steps;
-    if (held_out_ != nullptr && optimiser_.steps() == 0) {
+    if (lesson_.held_out != nullptr && optimiser_.steps() == 0) {
       measure();
     }
     while (optimiser_.steps() < steps) {
       with_context(fmt::format("training, step {}", optimiser_.steps() + 1), [&] { step(); });
       const auto done = optimiser_.steps();
-      if (held_out_ != nullptr && (done % options_.validate_every == 0 || done == steps)) {
+      if (lesson_.held_out != nullptr && (done % options_.validate_every == 0 || done == steps)) {
         measure();
       }
       save_now_and_then();
@@ -68,14 +64,14 @@ class Run {
   }
 
   void step() {
-    const auto batch = batches_.read(optimiser_.steps());
+    const auto batch = lesson_.batches.read(optimiser_.steps());
     auto& model = trainable_.model();
     const auto at_a_time =
         options_.at_a_time > 0
             ? options_.at_a_time
             : sequences_at_a_time(model.architecture(), batch, model.weights().placement().device);
     trainable_.forget_gradients();
-    const auto measured = gradient::add_gradients(trainable_, loss_, batch, at_a_time);
+    const auto measured = gradient::add_gradients(trainable_, lesson_.loss, batch, at_a_time);
     const auto norm = clip_gradients(trainable_.leaves(), options_.clip);
     const auto rate = options_.schedule.rate(optimiser_.steps());
     optimiser_.step(trainable_.leaves(), rate);
@@ -85,16 +81,15 @@ class Run {
          {"rate", rate},
          {"gradient_norm", norm}});
     seen_ += batch.size();
-    words_ = fmt::format(
+    tell(fmt::format(
         "training: loss {:.4f}, {:.3g} examples/s", measured.loss,
-        static_cast<double>(seen_) / (since(start_) - measuring_));
-    tell(words_);
+        static_cast<double>(seen_) / (since(start_) - measuring_)));
   }
 
   void measure() {
     const auto begun = Clock::now();
     trainable_.forget_gradients();  // room for the activations
-    const auto measured = held_out_->measure(loss_, [&](int64_t done, int64_t all) {
+    const auto measured = lesson_.held_out->measure(lesson_.loss, [&](int64_t done, int64_t all) {
       tell(fmt::format("training: measuring, {} of {}", done, all));
     });
     measuring_ += since(begun);
@@ -138,16 +133,13 @@ class Run {
   }
 
   gradient::Trainable& trainable_;
-  const gradient::Loss& loss_;
-  Batches& batches_;
-  HeldOut* held_out_;
+  const Lesson& lesson_;
   const TrainingOptions& options_;
   const Watch& watch_;
   const fs::path& directory_;
   AdamW optimiser_;
   std::optional<Best> best_;
   Losses losses_;
-  std::string words_;
   int64_t seen_ = 0;  // examples, by this process
   double measuring_ = 0, saving_ = 0;
   Clock::time_point start_ = Clock::now(), saved_ = start_;
@@ -171,13 +163,11 @@ bool Metric::better(const Best& one, const Best& than) const {
 
 Outcome run_training(
     gradient::Trainable& trainable,
-    const gradient::Loss& loss,
-    Batches& batches,
-    HeldOut* held_out,
+    const Lesson& lesson,
     const TrainingOptions& options,
     const Watch& watch,
     const fs::path& directory) {
-  return Run(trainable, loss, batches, held_out, options, watch, directory).finish();
+  return Run(trainable, lesson, options, watch, directory).finish();
 }
 
 }  // namespace theseus::train

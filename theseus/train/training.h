@@ -43,13 +43,18 @@ struct Outcome {
   std::vector<nlohmann::ordered_json> lines;  // of losses.jsonl
 };
 
-// Trains `trainable` on `batches` up to the last step, and leaves it as it was at the best. `held_out` may be
-// null. What is unfinished is kept in `directory`, and gone on with where there is some.
+// What is learnt, from what, and what it is measured on.
+struct Lesson {
+  const gradient::Loss& loss;
+  Batches& batches;
+  HeldOut* held_out;  // or null
+};
+
+// Trains `trainable` up to the last step, and leaves it as it was at the best. What is unfinished is kept in
+// `directory`, and gone on with where there is some.
 Outcome run_training(
     gradient::Trainable& trainable,
-    const gradient::Loss& loss,
-    Batches& batches,
-    HeldOut* held_out,
+    const Lesson& lesson,
     const TrainingOptions& options,
     const Watch& watch,
     const std::filesystem::path& directory);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -22,6 +23,8 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr int64_t kLongestConfig = int64_t{64} << 20;
+// Of an earlier training, where the base is one.
+const std::set<std::string> kOurs = {"theseus.json", "losses.jsonl", "README.md"};
 
 // What is written under one name.
 struct Source {
@@ -191,6 +194,7 @@ WrittenTuned write_tuned(
     WrittenTuned written{
         .files = checkpoint::write_checkpoint(
             directory, tuned.layout.files, tuned.layout.entries, value_of)};
+    written.left_out = output::copy_side_files(base, directory, kOurs).left_out;
     written.norm = std::sqrt(norm);
     written.rounding_loss = norm > 0 ? std::sqrt(lost / norm) : 0;
     return written;

@@ -12,12 +12,13 @@ namespace theseus::train {
 
 struct WrittenTuned {
   std::vector<std::string> files;
-  double norm = 0;           // |tuned - base| of what the base has
-  double rounding_loss = 0;  // share of it that the stored dtype could not hold
+  double norm = 0;                    // |tuned - base| of what the base has
+  double rounding_loss = 0;           // share of it that the stored dtype could not hold
+  std::vector<std::string> left_out;  // side files that a reader may miss, and why
 };
 
 // Writes the base with `values` (by own tensor names) in place of its own into `directory`, in the base's
-// own layout and dtypes; see output::layout_of. Other tensors are copied bit for bit. With a new head the
+// own layout and dtypes; see output::layout_of. Side files and other tensors are copied bit for bit. With a new head the
 // config beside them says so, names get the prefix that the family's library gives an encoder with a head,
 // and heads for other purposes are left out. Throws InputError when it cannot be written, NumericError
 // when a value is not finite in its dtype.

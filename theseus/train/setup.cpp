@@ -1,0 +1,116 @@
+#include "theseus/train/setup.h"
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/output/write_adapter.h"
+#include "theseus/train/lora.h"
+#include "theseus/train/start.h"
+
+namespace theseus::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// PEFT's word for what an adapter is for.
+std::string task_of(const model::Architecture& architecture, const Head& head) {
+  const auto& generation = architecture.generation;
+  if (generation.possible) {
+    return generation.grows == "decoder_input_ids" ? "SEQ_2_SEQ_LM" : "CAUSAL_LM";
+  }
+  return head.kind == Head::Kind::kNew ? architecture.head_task : "";
+}
+
+}  // namespace
+
+Setup::Setup(const FinetuneOptions& options, model::Model& opened, const data::Examples& examples)
+    : model(opened),
+      head(choose_head(options.head, model, examples)),
+      choice(choose_trained(
+          model.architecture(),
+          static_cast<bool>(examples.image),
+          head,
+          {.freeze = options.freeze, .adapt = options.lora_on, .low_rank = options.rank > 0})),
+      reader(model, options.longest),
+      trainable(model),
+      low_rank_(options.rank > 0) {
+  require(
+      !low_rank_ || head.replaced == 0 ||
+          head.replaced == static_cast<int64_t>(head.classes.size()),
+      "--head new: the model's own head has ", head.replaced, " classes and the data ",
+      head.classes.size(), "; an adapter cannot change that: train without --lora");
+}
+
+void Setup::begin(const FinetuneOptions& options) {
+  Start start;
+  if (!options.start_from.empty()) {
+    start = read_start(options.start_from, options.start_alpha, options.rank, model);
+  }
+  for (const auto& [tensor, value] : start.tensors) {
+    model.weights().replace(tensor, value);
+  }
+  for (const auto& tensor : choice.tensors) {
+    if (const auto found = start.tensors.find(tensor); found != start.tensors.end()) {
+      trainable.train(tensor, found->second);
+      start.tensors.erase(found);
+    } else {
+      trainable.train(tensor);
+    }
+  }
+  if (head.kind == Head::Kind::kNew) {
+    start.tensors.erase(head.module + ".weight");
+    start.tensors.erase(head.module + ".bias");
+    begin_head(head, options.seed, trainable);
+  }
+  fixed = std::move(start.tensors);
+  const auto alpha =
+      options.lora_alpha > 0 ? options.lora_alpha : 2 * static_cast<double>(options.rank);
+  begin_lora(choice.modules, options.rank, alpha, options.seed, start.low_rank, trainable);
+}
+
+int64_t Setup::trained() const {
+  int64_t count = 0;
+  for (const auto& [name, leaf] : trainable.leaves()) {
+    count += leaf.numel();
+  }
+  return count;
+}
+
+std::optional<WrittenTuned> Setup::write(const fs::path& base, const fs::path& directory) const {
+  if (low_rank_) {
+    write_factors(base, directory);
+    return std::nullopt;
+  }
+  auto values = fixed;
+  values.insert(trainable.leaves().begin(), trainable.leaves().end());
+  return write_tuned(model, values, head, directory);
+}
+
+void Setup::write_factors(const fs::path& base, const fs::path& directory) const {
+  const auto& architecture = model.architecture();
+  const auto named = [&](const std::string& name) {
+    return name_with_head(architecture, head, name);
+  };
+  output::AdapterOptions about{
+      .task = task_of(architecture, head), .base_model = fs::weakly_canonical(base).string()};
+  for (const auto& layer : architecture.linears) {
+    about.modules.push_back(named(layer.module));
+  }
+  std::map<std::string, update::LowRank> modules;
+  for (const auto& module : choice.modules) {
+    const auto factors = trainable.low_rank(module);
+    modules[named(module)] = {
+        .up = factors.up.detach().cpu(),
+        .down = factors.down.detach().cpu(),
+        .scale = factors.scale};
+  }
+  if (head.kind == Head::Kind::kNew) {
+    for (const char* part : {".weight", ".bias"}) {
+      const auto name = head.module + part;
+      about.saved[name] = trainable.leaves().at(name).detach().cpu();
+    }
+  }
+  output::write_adapter(directory, modules, about);
+}
+
+}  // namespace theseus::train
