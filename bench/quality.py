@@ -7,7 +7,7 @@
 
 DIR holds the data set's four idx files. Source and target are trained from different seeds on the images as
 they are; the source is fine-tuned on changed images (head and embeddings frozen); 320 of these, without
-labels, align the two. Gap recovered = (transported - before) / (fine-tuned target - before), on changed test
+labels, align the two. Gap recovered = (transported - before) / (fine-tuned target - before), on 1000 changed test
 images, at strength 1 and at the best strength on 1000 training images. Everything is made by theseus's
 own commands. What is in OUT already is not made again. Needs numpy.
 
@@ -43,6 +43,7 @@ METHODS = ["procrustes", "procrustes:in-order", "procrustes:center", "procrustes
            "pinv-ortho", "data-free", "random-transported", "random", "pad"]
 SAME_ONLY = ["identity", "permutation", "gradient-mask"]
 CALIBRATION = 10  # batches of 32
+LIMIT = 1000  # images to choose a strength on, and to measure on
 
 
 def read_idx(path):
@@ -124,7 +125,7 @@ class Bench:
         return done.stdout
 
     def data(self, name, task):
-        folder = self.out / "data" / name / task
+        folder = self.out / "data" / name / str(self.given.images) / task
 
         def make():
             if (folder / "done").exists():
@@ -145,7 +146,8 @@ class Bench:
     def model(self, name, shape, seed, task):
         """Trained on clean images, or from there fine-tuned on changed ones."""
         width, blocks = shape
-        folder = self.out / "models" / name / f"{width}x{blocks}-{seed}"
+        trained = f"{self.given.steps}-{self.given.images}"
+        folder = self.out / "models" / name / trained / f"{width}x{blocks}-{seed}"
         data, ready = self.data(name, task)
         layout = "mnist:" if name == "mnist" else "fashion_mnist:"
         common = ["--data", layout + str(data), "--batch-size", 128, "--seed", seed, "--validation",
@@ -159,18 +161,19 @@ class Bench:
                              self.given.steps, "--lr", 1e-3, out=folder / task)
 
             return folder / task, self.once((name, shape, seed, task), make, ready)
-        base, trained = self.model(name, shape, seed, "clean")
+        base, ready_base = self.model(name, shape, seed, "clean")
         freeze = [word for name in FROZEN for word in ("--freeze", name)]
 
         def tune():
             self.theseus("finetune", "--model", base, *common, "--steps", self.given.steps // 2, "--lr",
                          5e-4, *freeze, out=folder / task)
 
-        return folder / task, self.once((name, shape, seed, task), tune, ready, trained)
+        return folder / task, self.once((name, shape, seed, task), tune, ready, ready_base)
 
-    def accuracy(self, model, data, layout):
+    def accuracy(self, model, data, layout, seed):
+        """On the very images that compare measures on."""
         said = self.theseus("evaluate", "--model", model, "--data", layout + str(data), "--split", "test",
-                            "--json")
+                            "--limit", LIMIT, "--seed", seed, "--json")
         return json.loads(said)["value"]
 
     def run(self, name, setting, task, seed):
@@ -182,7 +185,8 @@ class Bench:
         ceiling, c = self.model(name, to_shape, seed + 100, task)
         data, _ = self.data(name, task)
         layout = "mnist:" if name == "mnist" else "fashion_mnist:"
-        folder = self.out / "runs" / name / setting / task / str(seed)
+        trained = f"{self.given.steps}-{self.given.images}"
+        folder = self.out / "runs" / name / trained / setting / task / str(seed)
         methods = self.given.methods + (SAME_ONLY if from_shape == to_shape else [])
         rules = ["match", "interpolate"] if from_shape[1] != to_shape[1] else [""]
 
@@ -199,17 +203,17 @@ class Bench:
                     said = self.theseus(
                         "compare", "--source", source, "--target", target, "--setting", task, tuned,
                         layout + str(data), "--methods", ",".join(usable), "--batches", CALIBRATION,
-                        "--validation", "train", "--test", "test", "--limit", 1000, "--step", 0.25, "--to",
+                        "--validation", "train", "--test", "test", "--limit", LIMIT, "--step", 0.25, "--to",
                         5, "--seed", seed, "--labels", "--out", work, "--json",
                         *(["--depth", rule] if rule else []), *strength)
                     for row in json.loads(said)["rows"]:
                         key = row["method"] + (f", {rule}" if rule else "")
                         rows.setdefault(key, {})[word] = row["cells"][task]
                     shutil.rmtree(work, ignore_errors=True)
-            record = {"before": self.accuracy(target, data, layout),
-                      "source": self.accuracy(source, data, layout),
-                      "source tuned": self.accuracy(tuned, data, layout),
-                      "tuned": self.accuracy(ceiling, data, layout), "rows": rows}
+            record = {"before": self.accuracy(target, data, layout, seed),
+                      "source": self.accuracy(source, data, layout, seed),
+                      "source tuned": self.accuracy(tuned, data, layout, seed),
+                      "tuned": self.accuracy(ceiling, data, layout, seed), "rows": rows}
             result.write_text(json.dumps(record, indent=1))
             return result
 

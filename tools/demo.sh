@@ -101,7 +101,7 @@ show finetune --model "$models/target" --data mnist:noisy --out tuned-target --s
   --lr 5e-4 --weight-decay 0.05 --validation none "${frozen[@]}"
 ceiling=$(accuracy tuned-target)
 
-show report "$out/model" "$out/strength.json" "$out/comparison" -o "$out/report.html"
+show report "$out/model" "$out/strength.json" "$out/comparison" tuned-target -o "$out/report.html"
 
 say "Accuracy on 1000 noisy digits, in percent"
 row() { printf '%-44s %6s\n' "$@"; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Seconds and memory of a transport against the target's width. TARGETS are models of growing width, by default
 # TARGET alone; their weights may be random. One task is enough. The gradient method, with which the paper
-# compares, is not among the methods yet.
+# compares, (gradient-mask) is left out here.
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 files=()

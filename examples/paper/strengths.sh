@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How much the strength matters: the whole curve over alpha for every K, and the alpha that is chosen without
-# labels. GradFix needs gradients and is not among the methods yet.
+# labels. GradFix (gradient-mask) needs labels and is left out here.
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 for shots in ${SHOTS:-1 5 20}; do

@@ -95,7 +95,7 @@ TEST_P(EveryKind, GradientIsTheSlope) {
     }
     ++reached;
     const auto direction = at::randn_like(leaf.detach());
-    const auto at_distance = [&](double step) {
+    const auto at_distance = [&, &leaf = leaf](double step) {
       const c10::NoGradGuard no_gradients;
       leaf.detach().add_(direction, step);
       const auto value = measure(model, loss, batch).loss;

@@ -112,6 +112,9 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
       decoder_spans.back().pop_back();
     }
   }
+  require(
+      answers.empty() || answers.size() == texts.size(), texts.size() - answers.size(), " of ",
+      texts.size(), " texts have no answer; all of them need one, or none");
   spans_ = {{"input_ids", padded(spans)}};
   Batch batch;
   batch[takes(inputs_, "text") ? "text" : "input_ids"] = padded(ids, tokenizer.padding());

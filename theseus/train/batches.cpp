@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/data/shuffle.h"
 
 namespace theseus::train {
@@ -62,6 +63,13 @@ gradient::Labelled Batches::next_images(int64_t step) {
   next_ = step + 1;
   const auto batch = loader_->next();
   require(batch.has_value(), "no image of a whole batch can be decoded");
+  // The loader counts at its end, which an epoch's last steps may never reach.
+  const auto& skipped = loader_->skipped();
+  const auto most = data::ImageLoader::kMostSkipped * static_cast<double>(portion_.places.size());
+  require(
+      static_cast<double>(skipped.size()) <= most + 1e-6, skipped.size(), " of ",
+      portion_.places.size(), " images cannot be read; expected at most 1 in 100. ",
+      joined(skipped, 3));
   return {
       .batch = {{"pixel_values", batch->views.front()}},
       .labels = gradient::labels_of(*portion_.examples, batch->examples)};

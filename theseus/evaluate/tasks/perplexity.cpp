@@ -1,5 +1,5 @@
-// exp of the mean of -log p(next token) over all tokens that are no padding: of the text for a causal
-// model, of the answer for an encoder-decoder.
+// exp of the mean of -log p(next token) over all tokens that are no padding: of the answer where the
+// wording has one, else of the text.
 
 #include <cmath>
 
@@ -7,28 +7,42 @@
 
 #include "theseus/base/error.h"
 #include "theseus/evaluate/task.h"
+#include "theseus/gradient/labelled.h"
 
 namespace theseus::evaluate::tasks {
 namespace {
 
 class Perplexity : public Task {
  public:
-  void begin(model::Model& model, model::Reader&, const data::Examples&, const Settings&) override {
+  void begin(
+      model::Model& model,
+      model::Reader& reader,
+      const data::Examples& examples,
+      const Settings&) override {
     require(model.architecture().generation.possible, "perplexity needs a language model");
+    const bool decodes = model.architecture().generation.grows == "decoder_input_ids";
+    reader_ = decodes || examples.wording.answer.empty() ? nullptr : &reader;
   }
 
-  void add(model::Model& model, const Step& step, const data::Examples&) override {
-    auto logits = model.forward(step.batch).at("logits").to(at::kCPU, at::kFloat);  // [n, t, v]
-    at::Tensor wanted, scored;                                                      // [n, t]
-    if (step.batch.contains("decoder_input_ids")) {
-      scored = step.answers >= 0;
-      wanted = step.answers.clamp_min(0);
+  void add(model::Model& model, const Step& step, const data::Examples& examples) override {
+    auto batch = step.batch;
+    auto answers = step.answers;
+    if (reader_ != nullptr && !step.examples.empty()) {  // a causal model reads the answer, too
+      const auto joined = gradient::read_texts(examples, step.examples, model, *reader_);
+      batch = joined.batch;
+      answers = joined.wanted;
+    }
+    auto logits = model.forward(batch).at("logits").to(at::kCPU, at::kFloat);  // [n, t, v]
+    at::Tensor wanted, scored;                                                 // [n, t]
+    if (answers.defined()) {
+      scored = answers >= 0;
+      wanted = answers.clamp_min(0);
     } else {
-      const auto& ids = step.batch.at("input_ids");
+      const auto& ids = batch.at("input_ids");
       const auto length = ids.size(1) - 1;
       logits = logits.narrow(1, 0, length);
       wanted = ids.narrow(1, 1, length);
-      scored = step.batch.at("attention_mask").narrow(1, 1, length) != 0;
+      scored = batch.at("attention_mask").narrow(1, 1, length) != 0;
     }
     const auto loss =
         -logits.log_softmax(2).gather(2, wanted.unsqueeze(2)).squeeze(2).to(at::kDouble);  // [n, t]
@@ -65,6 +79,7 @@ class Perplexity : public Task {
   }
 
  private:
+  model::Reader* reader_ = nullptr;  // set where a causal model is asked for answers
   double sum_ = 0, tokens_ = 0, squares_[3] = {0, 0, 0};
   int64_t texts_ = 0;
 };
