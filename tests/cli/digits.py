@@ -10,7 +10,7 @@ SIZE = 28
 
 
 class DigitsTest(PairTest):
-    """120 pictures, `self.bytes` and `self.labels`; those of odd number in digits/val, others in digits/test."""
+    """120 pictures, `self.bytes` and `self.labels`; odd ones are in digits/val, others in digits/test."""
 
     @classmethod
     def setUpClass(cls):
