@@ -6,9 +6,9 @@
 namespace theseus::output {
 
 // Where a job that goes on begins: without any of these it starts over, whatever else is there.
-constexpr const char* kRouteFile = "route.json";       // blocks matched by similarity
-constexpr const char* kWalkFile = "walk.safetensors";  // see transport::WalkMemory
-constexpr const char* kSolvedFile = "solved";          // every map is there
+constexpr const char* kRouteFile = "route.json";               // blocks matched by similarity
+constexpr const char* kWalkFile = "walk.safetensors";          // see transport::WalkMemory
+constexpr const char* kSolvedFile = "solved";                  // every map is there
 constexpr const char* kTrainingFile = "training.safetensors";  // see train::save
 constexpr const char* kWorkFiles[] = {kRouteFile, kWalkFile, kSolvedFile, kTrainingFile};
 
