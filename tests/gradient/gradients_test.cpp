@@ -88,7 +88,9 @@ TEST_P(EveryKind, GradientIsTheSlope) {
 
   constexpr double kStep = 1e-5;
   int reached = 0;
-  for (const auto& [name, leaf] : trainable.leaves()) {
+  for (const auto& item : trainable.leaves()) {
+    const auto& name = item.first;
+    const auto& leaf = item.second;
     const auto gradient = leaf.grad();
     if (!gradient.defined()) {
       continue;
