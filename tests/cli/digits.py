@@ -1,16 +1,16 @@
-"""Noisy digits of the demo as PPM files in class folders, for models whose configs say how they are read."""
+"""Pictures of digits for the demo's models; made once for a test file."""
 import json
 import subprocess
 import sys
 
 from pair import DEMO, PairTest
-from support import change_json, read_safetensors
+from support import change_json, read_safetensors, tensor, write_safetensors
 
 SIZE = 28
 
 
 class DigitsTest(PairTest):
-    """120 pictures, `self.bytes` and `self.labels`; odd ones are in digits/val, others in digits/test."""
+    """Noisy digits of the demo as PPM files in class folders; the models' configs say how they are read."""
 
     @classmethod
     def setUpClass(cls):
@@ -37,6 +37,18 @@ class DigitsTest(PairTest):
             place = folder / split_of(i) / f"digit {label}"
             place.mkdir(parents=True, exist_ok=True)
             (place / f"{i}.ppm").write_bytes(b"P6 %d %d 255\n" % (SIZE, SIZE) + cls.bytes[i])
+
+    def expected(self, model, split):
+        """Right answers, from the same 8-bit pixels through theseus forward."""
+        chosen = [i for i in range(len(self.labels)) if i % 2 == (split == "val")]
+        values = [self.bytes[i][place * 3 + channel] / 255 for i in chosen for channel in range(3)
+                  for place in range(SIZE * SIZE)]
+        inputs = self.here / "inputs.safetensors"
+        write_safetensors(inputs, {"pixel_values": tensor("F32", [len(chosen), 3, SIZE, SIZE],
+                                                          values)})
+        logits = self.forward(model, inputs)["logits"].values()
+        return sum(max(range(10), key=lambda c, n=n: logits[n * 10 + c]) == self.labels[i]
+                   for n, i in enumerate(chosen))
 
     def evaluate(self, model, *more):
         done = self.theseus("evaluate", model, "--data", self.models / "digits", "--json", "--quiet",

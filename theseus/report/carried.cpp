@@ -50,7 +50,7 @@ std::string loss_words(const Entry& entry) {
   std::string words;
   if (const auto update = entry.entry("update")) {
     const auto norm = update->number("norm");
-    words += norm ? fmt::format(" The update's norm is {}", number_text(norm)) : "";
+    words += norm ? fmt::format(" The source's update has norm {}", number_text(norm)) : "";
     if (const auto share = update->number("left_behind_share")) {
       words +=
           fmt::format("{} {} of its square is left behind", norm ? ";" : "", percent_text(*share));

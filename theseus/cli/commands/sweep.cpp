@@ -1,9 +1,11 @@
 // theseus sweep TARGET --update DIR --data DATA, or with --alignment PAIR --tuned MODEL
 
+#include <filesystem>
 #include <memory>
 
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -67,9 +69,24 @@ nlohmann::ordered_json measured(const Options& options, const theseus::evaluate:
   return theseus::evaluate::sweep(model, update, how, options.strengths, watch);
 }
 
+// An earlier curve may be replaced, other files not.
+void require_replaceable(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) {
+    constexpr int64_t kLongest = 64 << 20;
+    const auto found = nlohmann::json::parse(
+        std::filesystem::file_size(path, ignored) < kLongest ? read_text_file(path, kLongest) : "",
+        nullptr, /*allow_exceptions=*/false);
+    require(
+        found.is_object() && found.value("kind", "") == "sweep", "--out: ", path,
+        " is there and is no curve of 'theseus sweep'; remove it, or give another name");
+  }
+}
+
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;
   if (!options.out.empty()) {
+    require_replaceable(options.out);
     check_writable(options.out);
   }
   JobProgress progress(options.quiet);

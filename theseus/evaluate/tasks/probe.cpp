@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/evaluate/features.h"
 #include "theseus/evaluate/linear_probe.h"
 #include "theseus/evaluate/task.h"
@@ -22,6 +23,7 @@ class Probe : public Task {
       const data::Examples& examples,
       const Settings& settings) override {
     settings_ = settings;
+    names_ = examples.classes;
     require(!examples.labels.empty(), "a probe needs labels, and these examples have none");
     classes_ = std::max<int64_t>(
         static_cast<int64_t>(examples.classes.size()),
@@ -29,6 +31,10 @@ class Probe : public Task {
   }
 
   void learn(model::Model& model, const Step& step, const data::Examples& examples) override {
+    require(
+        names_.empty() || examples.classes.empty() || examples.classes == names_,
+        "the training examples have the classes ", joined(examples.classes, 5), ", the others ",
+        joined(names_, 5), ": class i must be the same in both");
     features_.push_back(features_of(model.forward(step.batch), step.batch));
     labels_.push_back(labels_of(examples, step));
   }
@@ -57,6 +63,7 @@ class Probe : public Task {
 
  private:
   Settings settings_;
+  std::vector<std::string> names_;
   int64_t classes_ = 0, right_ = 0, all_ = 0;
   std::vector<at::Tensor> features_, labels_;
   LinearProbe probe_;
