@@ -53,7 +53,7 @@ TEST(Page, Transport) {
   const auto page = make_page({read_document(kTransportSample, "theseus.json")});
   expect_parts(
       story(page, 0), "from base to tuned was carried to wide", "procrustes", "alpha = 0.75",
-      "16 inputs", "Of 3 parameters: 2 carried, 1 kept", "norm is 4.472",
+      "16 inputs", "Of 3 parameters: 2 carried, 1 kept", "has norm 4.472, as carried 4.183",
       "12.5 % of its square is left behind", "lost 0.2 %");
   const auto& carried = section(page, "Transport");
   const auto& ranks = part<HeatMap>(carried, "Rank share");

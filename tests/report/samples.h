@@ -26,7 +26,7 @@ inline const std::string kTransportSample = R"({
     {"parameter": "blocks.1.fc.weight", "action": "carried", "reason": "visual.1.a x visual.1.b",
      "source_norm": 4.0, "target_norm": 4.125, "norm_error": 0.125}],
   "totals": {"carried": 2, "kept": 1},
-  "update": {"norm": 4.472, "left_behind_share": 0.125,
+  "update": {"norm": 4.472, "carried_norm": 4.183, "left_behind_share": 0.125,
              "left_behind": [{"parameter": "head.weight", "norm": 1.5, "reason": "other classes"}]},
   "rounding_loss": 0.002,
   "spaces": [

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "theseus/base/device.h"
+#include "theseus/base/error.h"
 #include "theseus/base/units.h"
 #include "theseus/cli/recipe.h"
 
@@ -102,6 +103,9 @@ void FinetuneOptions::add_running(CLI::App& app) {
 }
 
 train::FinetuneOptions FinetuneOptions::read() const {
+  require(
+      app_->count("--alpha") == 0 || app_->count("--start-from") > 0,
+      "--alpha has no effect without --start-from");
   auto result = given_;
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));

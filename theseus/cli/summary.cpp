@@ -140,8 +140,10 @@ std::string result_text(const ordered_json& record, const std::string& out) {
   }
   if (record.contains("update")) {
     text += fmt::format(
-        "update       norm {:.4g} in the source; {:.2g} % of its square is left behind\n",
+        "update       norm {:.4g} in the source, {:.4g} as carried; {:.2g} % of its square is left "
+        "behind\n",
         record.at("update").at("norm").get<double>(),
+        record.at("update").at("carried_norm").get<double>(),
         100 * record.at("update").at("left_behind_share").get<double>());
   }
   if (record.contains("rounding_loss")) {

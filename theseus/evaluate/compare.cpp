@@ -166,7 +166,8 @@ ordered_json identity_of(const CompareOptions& options) {
         options.job.labels}},
       {"align", {options.job.align.match, options.job.align.depth == transport::Depth::kMatch}},
       {"measure",
-       {how.task, how.limit, how.training_limit, how.seed, options.validation, options.test}},
+       {how.task, how.limit, how.training_limit, how.seed, options.validation, options.test,
+        how.settings.templates}},
       {"strengths",
        {options.strengths.first, options.strengths.last, options.strengths.step,
         options.strengths.patience}}};

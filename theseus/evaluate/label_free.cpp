@@ -121,6 +121,10 @@ Measured agreement(const at::Tensor& change, const at::Tensor& wanted) {
 // A shift that all examples share tells none of them from another.
 std::string note_on_shift(const ordered_json& best) {
   const auto value = best.at("value").get<double>(), own = best.at("centred").get<double>();
+  if (value <= 0) {
+    return "no strength brings the target's features nearer to the wanted change: doubt the "
+           "transport";
+  }
   return own > value / 2 ? ""
                          : fmt::format(
                                "the agreement of {:.2f} is mostly a shift that all examples share; "

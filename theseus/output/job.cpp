@@ -1,6 +1,7 @@
 #include "theseus/output/job.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -264,6 +265,16 @@ void carry_all(
   }
 }
 
+// Of everything that arrived, before its strength: less than the source's where a mask or a narrower
+// target took some.
+double carried_norm(const ordered_json& parameters) {
+  double square = 0;
+  for (const auto& row : parameters) {
+    square += std::pow(row.value("target_norm", 0.0), 2);
+  }
+  return std::sqrt(square);
+}
+
 ordered_json totals_of(const ordered_json& parameters) {
   std::map<std::string, int64_t> counts;
   for (const auto& row : parameters) {
@@ -451,6 +462,7 @@ ordered_json transport_job(const JobOptions& given, const transport::Watch& watc
   record["parameters"] = describe_carried(plan, files, written ? &*written : nullptr);
   record["totals"] = totals_of(record["parameters"]);
   record["update"] = describe_update(plan, opened);
+  record["update"]["carried_norm"] = carried_norm(record["parameters"]);
   if (written) {
     record["rounding_loss"] = written->rounding_loss;
   }

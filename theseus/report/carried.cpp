@@ -51,6 +51,9 @@ std::string loss_words(const Entry& entry) {
   if (const auto update = entry.entry("update")) {
     const auto norm = update->number("norm");
     words += norm ? fmt::format(" The source's update has norm {}", number_text(norm)) : "";
+    if (const auto carried = update->number("carried_norm"); carried && norm) {
+      words += fmt::format(", as carried {}", number_text(carried));
+    }
     if (const auto share = update->number("left_behind_share")) {
       words +=
           fmt::format("{} {} of its square is left behind", norm ? ";" : "", percent_text(*share));

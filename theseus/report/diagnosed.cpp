@@ -34,6 +34,10 @@ Chapter tell_diagnose(const Document& document) {
         " The mean cosine of the two models' activations is {} before mapping and {} after.",
         number_text(before), number_text(after));
   }
+  if (const auto centred = mean(spaces, "centred")) {
+    story += fmt::format(
+        " About their means, on which the verdict rests, it is {}.", number_text(centred));
+  }
   Section section = {.title = "Diagnosis"};
   for (const auto& [name, value] : entry.flat("distance")) {
     section.parts.emplace_back(Paragraph{fmt::format("{}: {}", name, value)});

@@ -101,6 +101,9 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--validation", compare.validation, "split for alpha")->capture_default_str();
   app.add_option("--test", compare.test, "split for the table")->capture_default_str();
   app.add_option("--task", compare.evaluate.task, "as of 'theseus evaluate'");
+  app.add_option(
+      "--template", compare.evaluate.settings.templates,
+      "zero-shot prompt, {c} is the class; may be repeated");
   app.add_option("--limit", compare.evaluate.limit, "examples to measure on (default: all)");
   app.add_option(
       "--training-limit", compare.evaluate.training_limit, "examples that a probe learns from");
