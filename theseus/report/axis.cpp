@@ -1,5 +1,9 @@
 #include "theseus/report/axis.h"
 
+#include <fmt/format.h>
+
+#include "theseus/report/escape.h"
+
 namespace theseus::report {
 
 // Multiples of 1, 2 or 5 times a power of ten. Counted, not summed: between large numbers that are
@@ -18,6 +22,25 @@ std::vector<double> ticks(const Range& range) {
     }
   }
   return result;
+}
+
+std::string Frame::axes(const std::string& words) const {
+  std::string text;
+  for (const double tick : ticks(across)) {
+    text += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g}</text>\n", x(tick), kBottom + 16,
+        tick);
+  }
+  for (const double tick : ticks(up)) {
+    text += fmt::format(
+        "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+        "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n",
+        kLeft, kRight, y(tick), kLeft - 6, y(tick) + 4, tick);
+  }
+  return text + fmt::format(
+                    "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"
+                    "<text x=\"{3}\" y=\"{4}\" text-anchor=\"middle\">{5}</text>\n",
+                    kLeft, kRight, kBottom, (kLeft + kRight) / 2, kHeight - 6, html_text(words));
 }
 
 }  // namespace theseus::report

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <vector>
 
 // What pictures of curves share.
@@ -28,5 +29,19 @@ struct Range {
 
 // Round numbers within the range, at most ten.
 std::vector<double> ticks(const Range& range);
+
+// Where values lie in a picture.
+struct Frame {
+  Range across, up;  // of the values shown
+
+  double x(double value) const {
+    return kLeft + (kRight - kLeft) * (value - across.low) / (across.high - across.low);
+  }
+  double y(double value) const {
+    return kBottom - (kBottom - kTop) * (value - up.low) / (up.high - up.low);
+  }
+  // Ticks, grid and the line below, as SVG; `words` under it.
+  std::string axes(const std::string& words) const;
+};
 
 }  // namespace theseus::report

@@ -15,21 +15,22 @@ class Plot {
  public:
   explicit Plot(const Curve& curve)
       : curve_(curve),
-        x_{curve.points.front().alpha, curve.points.back().alpha},
-        y_{curve.points.front().value, curve.points.front().value} {
+        frame_{
+            {curve.points.front().alpha, curve.points.back().alpha},
+            {curve.points.front().value, curve.points.front().value}} {
+    auto& [across, up] = frame_;
     for (const auto& point : curve.points) {
-      y_.include(point.value);
-      y_.include(point.low);
-      y_.include(point.high);
+      up.include(point.value);
+      up.include(point.low);
+      up.include(point.high);
     }
-    y_.include(curve.base);
-    x_.include(curve.label_free);
+    up.include(curve.base);
+    across.include(curve.label_free);
     if (curve.best) {
-      x_.include(curve.best->alpha);
-      y_.include(curve.best->value);
+      across.include(curve.best->alpha);
+      up.include(curve.best->value);
     }
-    x_ = x_.widened(0.02);
-    y_ = y_.widened(0.06);
+    frame_ = {across.widened(0.02), up.widened(0.06)};
   }
 
   std::string svg() const {
@@ -39,35 +40,13 @@ class Plot {
     return fmt::format(
         "<svg class=\"curve\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}{}{}{}{}"
         "</svg>\n",
-        kWidth, kHeight, html_text(label), axes(), intervals(), marks(), line(), dots());
+        kWidth, kHeight, html_text(label), frame_.axes("alpha"), intervals(), marks(), line(),
+        dots());
   }
 
  private:
-  double x(double alpha) const {
-    return kLeft + (kRight - kLeft) * (alpha - x_.low) / (x_.high - x_.low);
-  }
-  double y(double value) const {
-    return kBottom - (kBottom - kTop) * (value - y_.low) / (y_.high - y_.low);
-  }
-
-  std::string axes() const {
-    std::string text;
-    for (const double tick : ticks(x_)) {
-      text += fmt::format(
-          "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g}</text>\n", x(tick),
-          kBottom + 16, tick);
-    }
-    for (const double tick : ticks(y_)) {
-      text += fmt::format(
-          "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
-          "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n",
-          kLeft, kRight, y(tick), kLeft - 6, y(tick) + 4, tick);
-    }
-    return text + fmt::format(
-                      "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"
-                      "<text x=\"{3}\" y=\"{4}\" text-anchor=\"middle\">alpha</text>\n",
-                      kLeft, kRight, kBottom, (kLeft + kRight) / 2, kHeight - 6);
-  }
+  double x(double alpha) const { return frame_.x(alpha); }
+  double y(double value) const { return frame_.y(value); }
 
   // A band when every point has an interval, otherwise a bar for each that has.
   std::string intervals() const {
@@ -129,7 +108,7 @@ class Plot {
   }
 
   const Curve& curve_;
-  Range x_, y_;
+  Frame frame_;
 };
 
 std::string key(const char* shape, const std::string& words) {

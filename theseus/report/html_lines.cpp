@@ -18,16 +18,16 @@ class Plot {
  public:
   explicit Plot(const Lines& lines)
       : lines_(lines),
-        x_{lines.lines.front().spots.front().x, lines.lines.front().spots.front().x},
-        y_{lines.lines.front().spots.front().y, lines.lines.front().spots.front().y} {
+        frame_{
+            {lines.lines.front().spots.front().x, lines.lines.front().spots.front().x},
+            {lines.lines.front().spots.front().y, lines.lines.front().spots.front().y}} {
     for (const auto& line : lines.lines) {
       for (const auto& spot : line.spots) {
-        x_.include(spot.x);
-        y_.include(spot.y);
+        frame_.across.include(spot.x);
+        frame_.up.include(spot.y);
       }
     }
-    x_ = x_.widened(0.02);
-    y_ = y_.widened(0.06);
+    frame_ = {frame_.across.widened(0.02), frame_.up.widened(0.06)};
   }
 
   std::string svg() const {
@@ -37,41 +37,14 @@ class Plot {
     }
     return fmt::format(
         "<svg class=\"curve\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}{}</svg>\n",
-        kWidth, kHeight, html_text(lines_.caption), axes(), drawn);
+        kWidth, kHeight, html_text(lines_.caption), frame_.axes(lines_.across), drawn);
   }
 
  private:
-  double x(double value) const {
-    return kLeft + (kRight - kLeft) * (value - x_.low) / (x_.high - x_.low);
-  }
-  double y(double value) const {
-    return kBottom - (kBottom - kTop) * (value - y_.low) / (y_.high - y_.low);
-  }
-
-  std::string axes() const {
-    std::string text;
-    for (const double tick : ticks(x_)) {
-      text += fmt::format(
-          "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g}</text>\n", x(tick),
-          kBottom + 16, tick);
-    }
-    for (const double tick : ticks(y_)) {
-      text += fmt::format(
-          "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
-          "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n",
-          kLeft, kRight, y(tick), kLeft - 6, y(tick) + 4, tick);
-    }
-    return text + fmt::format(
-                      "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"
-                      "<text x=\"{3}\" y=\"{4}\" text-anchor=\"middle\">{5}</text>\n",
-                      kLeft, kRight, kBottom, (kLeft + kRight) / 2, kHeight - 6,
-                      html_text(lines_.across));
-  }
-
   std::string line(size_t i) const {
     std::string places;
     for (const auto& spot : lines_.lines[i].spots) {
-      places += fmt::format("{:.1f},{:.1f} ", x(spot.x), y(spot.y));
+      places += fmt::format("{:.1f},{:.1f} ", frame_.x(spot.x), frame_.y(spot.y));
     }
     return fmt::format(
         "<polyline class=\"{}\" points=\"{}\"><title>{}</title></polyline>\n", look(i), places,
@@ -79,7 +52,7 @@ class Plot {
   }
 
   const Lines& lines_;
-  Range x_, y_;
+  Frame frame_;
 };
 
 }  // namespace

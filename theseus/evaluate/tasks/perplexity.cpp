@@ -27,7 +27,8 @@ class Perplexity : public Task {
   void add(model::Model& model, const Step& step, const data::Examples& examples) override {
     auto batch = step.batch;
     auto answers = step.answers;
-    if (reader_ != nullptr && !step.examples.empty()) {  // a causal model reads the answer, too
+    // A causal model reads the answer, too. Packed rows have none, and are no examples.
+    if (reader_ != nullptr && !step.wanted.empty()) {
       const auto joined = gradient::read_texts(examples, step.examples, model, *reader_);
       batch = joined.batch;
       answers = joined.wanted;
