@@ -11,6 +11,7 @@
 #include "theseus/maps/method.h"
 #include "theseus/output/method_words.h"
 #include "theseus/output/supervision.h"
+#include "theseus/output/work_directory.h"
 #include "theseus/transport/depth.h"
 
 namespace theseus::evaluate {
@@ -127,23 +128,11 @@ ordered_json cell(
   return found;
 }
 
-// Sizes and times of the files of a model, so that another one in its place is noticed.
-ordered_json stamps_of(const fs::path& path) {
-  std::vector<fs::path> files = {path};
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(path, ignored)) {
-    files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  auto stamps = ordered_json::array();
-  for (const auto& file : files) {
-    if (fs::is_regular_file(file, ignored)) {
-      stamps.push_back(
-          {file.string(), fs::file_size(file),
-           fs::last_write_time(file).time_since_epoch().count()});
-    }
-  }
-  return stamps;
+// Of the files of a model.
+ordered_json stamps_of_model(const fs::path& path) {
+  auto files = output::entries_of(path);
+  files.push_back(path);
+  return output::stamps_of(files);
 }
 
 // Everything that the cells depend on but methods and batches, which are in their names.
@@ -153,13 +142,14 @@ ordered_json identity_of(const CompareOptions& options) {
   ordered_json settings = ordered_json::array();
   for (const auto& setting : options.settings) {
     settings.push_back(
-        {setting.name, setting.tuned, setting.data, setting.calibration, stamps_of(setting.tuned)});
+        {setting.name, setting.tuned, setting.data, setting.calibration,
+         stamps_of_model(setting.tuned)});
   }
   return {
       {"version", options.job.version},
       {"source", options.job.source.string()},
       {"target", options.job.target.string()},
-      {"models", {stamps_of(options.job.source), stamps_of(options.job.target)}},
+      {"models", {stamps_of_model(options.job.source), stamps_of_model(options.job.target)}},
       {"settings", settings},
       {"calibration",
        {options.job.split, options.job.shots, sampling.batch_size, sampling.seed,

@@ -10,6 +10,7 @@
 #include "theseus/base/temporary_directory.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/output/supervision.h"
+#include "theseus/output/work_directory.h"
 #include "theseus/transport/compatible.h"
 
 namespace theseus::output {
@@ -148,20 +149,10 @@ std::string identity_of(const JobOptions& options, const Opened& opened) {
       files.end(), {opened.source.location().config, opened.target.location().config,
                     options.calibration, options.tuned});
   for (const auto& directory : {options.tuned, options.alignment}) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-      files.push_back(entry.path());
-    }
+    const auto inside = entries_of(directory);
+    files.insert(files.end(), inside.begin(), inside.end());
   }
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) {
-    std::error_code ignored;
-    if (!file.empty() && fs::is_regular_file(file, ignored)) {
-      job["inputs"].push_back(
-          {fs::weakly_canonical(file).string(), fs::file_size(file),
-           fs::last_write_time(file).time_since_epoch().count()});
-    }
-  }
+  job["inputs"] = stamps_of(files);
   return job.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

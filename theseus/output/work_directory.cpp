@@ -89,6 +89,29 @@ bool is_work(const fs::path& directory) {
 
 }  // namespace
 
+nlohmann::ordered_json stamps_of(std::vector<fs::path> paths) {
+  std::sort(paths.begin(), paths.end());
+  auto stamps = nlohmann::ordered_json::array();
+  for (const auto& path : paths) {
+    std::error_code ignored;
+    if (!path.empty() && fs::is_regular_file(path, ignored)) {
+      stamps.push_back(
+          {fs::weakly_canonical(path).string(), fs::file_size(path),
+           fs::last_write_time(path).time_since_epoch().count()});
+    }
+  }
+  return stamps;
+}
+
+std::vector<fs::path> entries_of(const fs::path& directory) {
+  std::vector<fs::path> entries;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    entries.push_back(entry.path());
+  }
+  return entries;
+}
+
 WorkDirectory::WorkDirectory(const fs::path& out)
     : out_(without_slash(out)), path_(out_.string() + ".partial"), staged_(path_ / "output") {}
 

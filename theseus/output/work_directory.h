@@ -2,6 +2,9 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace theseus::output {
 
@@ -14,6 +17,12 @@ constexpr const char* kSignsFile = "signs.safetensors";          // see SignMask
 constexpr const char* kTrainingFile = "training.safetensors";    // see train::save
 constexpr const char* kWorkFiles[] = {kRouteFile,     kWalkFile,  kSolvedFile,
                                       kGradientsFile, kSignsFile, kTrainingFile};
+
+// Path, size and time of those of `paths` that are files, sorted: for the identity of a job, so that
+// another file in the place of an input is noticed.
+nlohmann::ordered_json stamps_of(std::vector<std::filesystem::path> paths);
+// What lies in a directory, not below it; nothing of what is no directory.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory);
 
 // The directory OUT.partial, where a long job keeps what it has until OUT can appear whole. One
 // process at a time. What an earlier process left is kept when it was the same job.

@@ -57,19 +57,10 @@ std::string identity_of(
   }
   auto files = model.checkpoint().files();
   files.push_back(model.location().config);
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(options.start_from, ignored)) {
-    files.push_back(entry.path());
-  }
+  const auto inside = output::entries_of(options.start_from);
+  files.insert(files.end(), inside.begin(), inside.end());
   files.push_back(options.start_from);
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) {
-    if (!file.empty() && fs::is_regular_file(file, ignored)) {
-      job["inputs"].push_back(
-          {fs::weakly_canonical(file).string(), fs::file_size(file),
-           fs::last_write_time(file).time_since_epoch().count()});
-    }
-  }
+  job["inputs"] = output::stamps_of(files);
   return job.dump(1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
