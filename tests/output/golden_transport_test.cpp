@@ -117,15 +117,22 @@ class Golden {
     options.align.sampling.batch_size = 256;
     const auto record = tests::run(options);
     const auto found = tests::read_tensors(options.out / "update.safetensors");
-    Tensors exact;  // the same with activations in float64
-    if (run.match == "cls") {
+    // The reference solves from float32 activations, and agrees with itself to 4e-5. With `cls` there are
+    // 256 rows for spaces of up to 160 directions, condition numbers reach 1e11, and one rounding of the
+    // pixels moves some updates by up to 1.7e-4: no two programs in float32 agree to 1e-4 there, ours and
+    // ours with another BLAS included. Then what float64 activations give, which is the same
+    // everywhere, is what the reference's and our float32 results are held against.
+    const bool sensitive = run.match == "cls";
+    const double tolerance = sensitive ? 2e-4 : 1e-4;
+    Tensors exact = found;
+    if (sensitive) {
       options.placement.dtype = at::kDouble;
       options.out = scratch_ / "exact";
       tests::run(options);
       exact = tests::read_tensors(options.out / "update.safetensors");
     }
     const auto unsure = undetermined(target_.architecture(), record, run.centred);
-    EXPECT_TRUE(run.match == "cls" || unsure.empty()) << *unsure.begin();
+    EXPECT_TRUE(sensitive || unsure.empty()) << *unsure.begin();
     int64_t compared = 0;
     for (const auto& [name, value] : golden_) {
       if (!name.starts_with("expect/" + run.path + "/")) {
@@ -141,16 +148,9 @@ class Golden {
       const auto unique = [&](const at::Tensor& update) {
         return *tests::unique_part(tensor, update, base_, run.centred, widening_);
       };
-      const auto ours = unique(found.at(tensor));
-      // The reference agrees with itself to 4e-5: it solves from float32 activations. With `cls`
-      // there are 256 rows for spaces of up to 160 directions, condition numbers reach 1e11, and
-      // one rounding of the pixels moves some updates by 5e-5 to 1.7e-4 (the worst is 1.6e-4 away
-      // from the reference): there the tolerance is four times what float32 activations do to our
-      // own result.
-      const auto rounding =
-          exact.empty() ? 0.0 : tests::frobenius_error(ours, unique(exact.at(tensor)));
-      EXPECT_LT(tests::frobenius_error(ours, *expected), std::max(1e-4, 4 * rounding)) << tensor;
-      EXPECT_LT(rounding, 1e-4) << tensor;
+      const auto ours = unique(exact.at(tensor));
+      EXPECT_LT(tests::frobenius_error(ours, *expected), tolerance) << tensor;
+      EXPECT_LT(tests::frobenius_error(unique(found.at(tensor)), ours), tolerance) << tensor;
     }
     EXPECT_GE(compared, 9);
   }
