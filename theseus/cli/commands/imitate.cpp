@@ -1,0 +1,119 @@
+// theseus imitate
+
+#include <cmath>
+#include <memory>
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "theseus/base/device.h"
+#include "theseus/base/error.h"
+#include "theseus/base/text.h"
+#include "theseus/cli/command.h"
+#include "theseus/cli/progress.h"
+#include "theseus/cli/recipe.h"
+#include "theseus/output/imitate_job.h"
+
+namespace theseus::cli::commands {
+namespace {
+
+struct Options {
+  const CLI::App* app = nullptr;
+  output::ImitateJob given;
+  std::string device = "cpu";
+  int64_t threads = 0;
+  bool json = false, quiet = false;
+};
+
+int run(const Options& options) {
+  const c10::NoGradGuard no_gradients;
+  auto given = options.given;
+  if (options.threads > 0) {
+    at::set_num_threads(static_cast<int>(options.threads));
+  }
+  require(std::isfinite(given.job.alpha), "--alpha: not a finite number");
+  given.job.placement.device = parse_device(options.device);
+  given.job.version = THESEUS_VERSION;
+  given.job.words = given_options(*options.app);
+  given.job.recipe = recipe_of(*options.app);
+  given.fit.match = given.job.align.match;
+  JobProgress progress(options.quiet);
+  const auto record = output::imitate_job(
+      given,
+      [&](double done, double all, const std::string& doing) { progress(done, all, doing); });
+  progress.finish();
+  if (options.json) {
+    fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (!options.quiet) {
+    for (const auto& layer : record.at("layers")) {
+      fmt::print(
+          "{:<40} change wanted {:.3f} of the stream, {:.3f} of its square is there\n",
+          without_controls(layer.at("module").get<std::string>()), layer.at("wanted").get<double>(),
+          layer.at("share").get<double>());
+    }
+    for (const auto& note : record.at("notes")) {
+      fmt::print("note: {}\n", without_controls(note.get<std::string>()));
+    }
+    fmt::print("written to {}\n", given.job.out.string());
+  }
+  return kDone;
+}
+
+void add_fit(CLI::App& app, Options& options) {
+  auto& fit = options.given.fit;
+  app.add_option("--map-ridge", fit.map_ridge, "of the map, relative to a feature's mean variance")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--fit-ridge", fit.fit_ridge, "of the layers, relative to their mean square input")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  options->app = &app;
+  auto& job = options->given.job;
+  job.write = "model";
+  app.add_option("--source", job.source, "the old base model")->required()->type_name("MODEL");
+  app.add_option("--tuned", job.tuned, "the tuned old model: directory, state dict or PEFT adapter")
+      ->required()
+      ->type_name("PATH");
+  app.add_option("--target", job.target, "the new base model")->required()->type_name("MODEL");
+  app.add_option("--calibration", job.calibration, "examples of the new kind, without labels")
+      ->required()
+      ->type_name("DATA");
+  app.add_option(
+         "--familiar", options->given.familiar,
+         "examples that both base models read well, without labels, drawn in the same way")
+      ->type_name("DATA");
+  app.add_option("--split", job.split, "of the examples (default: train where there is one)");
+  app.add_option("--match", job.align.match, "which tokens pair, as in 'theseus transport'");
+  app.add_option("--batches", job.align.sampling.batches, "draw so many batches (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--batch-size", job.align.sampling.batch_size, "sequences at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option("--seed", job.align.sampling.seed, "of what is drawn")->capture_default_str();
+  add_fit(app, *options);
+  app.add_option("--alpha", job.alpha, "strength of the change")->capture_default_str();
+  app.add_option("--write", job.write, "model or update")->capture_default_str();
+  app.add_option("--out", job.out, "directory to write")->required()->type_name("DIR");
+  app.add_flag("--fresh", job.fresh, "replace an earlier output of theseus");
+  app.add_option("--device", options->device, "cpu, cuda or cuda:N")->capture_default_str();
+  app.add_option("--threads", options->threads, "processor threads (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  app.add_flag("--json", options->json, "print JSON");
+  app.add_flag("--quiet", options->quiet, "print nothing but errors");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command& imitate() {
+  static const Command command = {
+      .help = "fit a base model to what fine-tuning did to another, without labels", .add = add};
+  return command;
+}
+
+}  // namespace theseus::cli::commands
