@@ -46,9 +46,12 @@ nlohmann::ordered_json given_options(const CLI::App& command) {
 }
 
 std::string recipe_of(const CLI::App& command) {
+  return recipe_of(given_options(command));
+}
+
+std::string recipe_of(const nlohmann::ordered_json& given) {
   YAML::Emitter yaml;
   yaml << YAML::BeginMap;
-  const auto given = given_options(command);
   for (const auto& [name, value] : given.items()) {
     yaml << YAML::Key << name << YAML::Value << value.get<std::string>();
   }

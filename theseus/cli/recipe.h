@@ -15,6 +15,8 @@ nlohmann::ordered_json given_options(const CLI::App& command);
 
 // A recipe that repeats the command with the same result: YAML with `command` and an option a line.
 std::string recipe_of(const CLI::App& command);
+// Likewise, of what given_options gave.
+std::string recipe_of(const nlohmann::ordered_json& given);
 
 struct RecipeLine {
   int number = 0;  // in the file, from 1

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 
 #include <ATen/Parallel.h>
@@ -186,9 +187,12 @@ void TransportOptions::add(CLI::App& app, For command) {
   source->type_name("MODEL");
   target->type_name("MODEL");
   if (command != For::kAlign) {
+    const bool several = command == For::kTransport;
     auto* tuned = app.add_option(
-        "--tuned", job_.tuned, "the tuned old model: directory, state dict or PEFT adapter");
-    tuned->type_name("PATH");
+        "--tuned", tuned_,
+        std::string("the tuned old model: directory, state dict or PEFT adapter") +
+            (several ? "; with --alignment several, each carried to a directory in --out" : ""));
+    tuned->type_name("PATH")->expected(1, several ? CLI::detail::expected_max_vector_size : 1);
     if (command != For::kPlan) {
       tuned->required();
     }
@@ -262,8 +266,39 @@ void TransportOptions::add(CLI::App& app, For command) {
   }
 }
 
+std::vector<output::JobOptions> TransportOptions::jobs() const {
+  std::vector<output::JobOptions> jobs;
+  if (tuned_.size() < 2) {
+    return jobs;
+  }
+  const auto every = job();
+  require(
+      !every.alignment.empty(),
+      "several --tuned go through one --alignment, which 'theseus align' makes");
+  std::map<std::string, std::string> names;
+  for (const auto& tuned : tuned_) {
+    const auto normal = tuned.lexically_normal();
+    const auto last = (normal.has_filename() ? normal : normal.parent_path()).filename();
+    std::error_code ignored;
+    const auto name = (std::filesystem::is_directory(tuned, ignored) ? last : last.stem()).string();
+    const auto [other, first] = names.emplace(name, tuned.string());
+    require(
+        first && name != "." && name != "..", "--tuned: ", tuned.string(),
+        first ? " has no name" : " and " + other->second + " would both be written to",
+        first ? "" : " " + (every.out / name).string());
+    auto job = every;
+    job.tuned = tuned;
+    job.out = every.out / name;
+    job.words["tuned"] = std::filesystem::absolute(tuned).lexically_normal().string();
+    job.recipe = recipe_of(job.words);
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
 output::JobOptions TransportOptions::job() const {
   auto job = job_;
+  job.tuned = tuned_.empty() ? "" : tuned_.front();
   if (!job.alignment.empty()) {
     for (const char* option : kOfTheMaps) {
       const auto* given = app_->get_option_no_throw(option);

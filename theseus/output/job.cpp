@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -212,59 +213,6 @@ std::map<std::string, at::Tensor> tuned_block(const Opened& opened, int64_t bloc
   return tensors;
 }
 
-// Carries every group as its maps come.
-void carry_all(
-    const JobOptions& options,
-    const Opened& opened,
-    Maps& maps,
-    const std::vector<Disposition>& plan,
-    const CarriedFiles& files,
-    const transport::Watch& watch) {
-  const transport::Carrier carrier(
-      *opened.update, opened.source.architecture(), maps.route, plan, maps.method->carries,
-      options.align.sampling.seed);
-  std::map<std::string, transport::Carried> group;
-  auto rows = ordered_json::array();
-  const transport::Sink sink{
-      .stage =
-          [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
-            carrier.carry(stage, found, group);
-            for (auto& row : transport::describe(stage, found, moments)) {
-              rows.push_back(std::move(row));
-            }
-          },
-      .group =
-          [&](int64_t first) {
-            if (maps.mask) {
-              maps.mask->apply(group);
-            }
-            files.write(first, group, rows);
-            group.clear();
-            rows = ordered_json::array();
-          },
-      .tuned = [&](int64_t block) { return tuned_block(opened, block); },
-      .updated =
-          [&](int64_t block) {
-            return updated_block(opened, files.directory(), block, options.alpha);
-          }};
-  const auto needed = transport::spaces_of(plan);
-  if (maps.aligner) {
-    run_once(*maps.aligner, needed, files.directory(), sink, watch, options.save_every);
-    return;
-  }
-  const auto stages = static_cast<int64_t>(maps.route.pairs.size()) + 2;
-  for (int64_t stage = 0; stage < stages; ++stage) {
-    watch(static_cast<double>(stage), static_cast<double>(stages), "carrying");
-    carrier.carry(stage, opened.alignment->maps(stage), group);
-    const bool more = stage > 0 && stage + 2 < stages &&
-                      maps.route.pairs[static_cast<size_t>(stage)].target ==
-                          maps.route.pairs[static_cast<size_t>(stage - 1)].target;
-    if (!more) {
-      sink.group(stage);
-    }
-  }
-}
-
 // Of everything that arrived, before its strength: less than the source's where a mask or a narrower
 // target took some.
 double carried_norm(const ordered_json& parameters) {
@@ -380,6 +328,232 @@ ordered_json describe_job(
   return record;
 }
 
+// One update on its way to the target, from its files to the output.
+class Carriage {
+ public:
+  // Opens and checks everything, so that what is wrong is said before the work begins.
+  Carriage(const JobOptions& options, const transport::Watch& watch)
+      : options_(options),
+        opened_(open_all(options_, watch)),
+        write_(
+            write_word(options_, &*opened_.update, maps::method(method_word(options_, opened_)))),
+        work_(options_.out, identity_of(options_, opened_), options_.fresh),
+        files_(work_.path()) {
+    fix_memory(options_, work_.path());
+    maps_.emplace(find_maps(options_, opened_, work_.path(), watch));
+    plan_ = plan_of(options_, opened_, maps_->route, maps_->towers);
+    require_something(plan_);
+    require_memory_for_labels(options_, opened_, plan_);
+    if (write_ == "adapter") {
+      require_factors(plan_, opened_, maps_->route);
+    }
+    if (maps_->aligner) {
+      schedule_ = maps_->aligner->schedule(transport::spaces_of(plan_));
+    }
+    require_space(
+        work_.path(), disk_needed(write_, opened_.target, plan_, schedule_ ? &*schedule_ : nullptr),
+        "the output");
+    if (opened_.alignment) {
+      opened_.alignment->require_maps(transport::spaces_of(plan_));
+    }
+    work_.keep();
+    if (mask_of(options_) != gradient::Mask::kNone) {
+      maps_->mask.emplace(options_, opened_, plan_, work_.path(), watch);
+    }
+    carrier_.emplace(
+        *opened_.update, opened_.source.architecture(), maps_->route, plan_, maps_->method->carries,
+        options_.align.sampling.seed);
+  }
+
+  const transport::Alignment* alignment() const {
+    return opened_.alignment ? &*opened_.alignment : nullptr;
+  }
+  int64_t stages() const { return static_cast<int64_t>(maps_->route.pairs.size()) + 2; }
+
+  // Makes maps, and carries every group as its maps come.
+  void align_and_carry(const transport::Watch& watch) {
+    const transport::Sink sink{
+        .stage =
+            [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
+              carrier_->carry(stage, found, group_);
+              for (auto& row : transport::describe(stage, found, moments)) {
+                rows_.push_back(std::move(row));
+              }
+            },
+        .group = [&](int64_t first) { end_group(first); },
+        .tuned = [&](int64_t block) { return tuned_block(opened_, block); },
+        .updated =
+            [&](int64_t block) {
+              return updated_block(opened_, files_.directory(), block, options_.alpha);
+            }};
+    run_once(
+        *maps_->aligner, transport::spaces_of(plan_), files_.directory(), sink, watch,
+        options_.save_every);
+  }
+
+  // Through the maps of one stage of an alignment; stages come in order.
+  void carry(int64_t stage, const MapSet& found) {
+    carrier_->carry(stage, found, group_);
+    const auto& pairs = maps_->route.pairs;
+    const bool more =
+        stage > 0 && stage + 2 < stages() &&
+        pairs[static_cast<size_t>(stage)].target == pairs[static_cast<size_t>(stage - 1)].target;
+    if (!more) {
+      end_group(stage);
+    }
+  }
+
+  // Writes the output and returns its record.
+  ordered_json deliver(const transport::Watch& watch);
+
+ private:
+  void end_group(int64_t first) {
+    if (maps_->mask) {
+      maps_->mask->apply(group_);
+    }
+    files_.write(first, group_, rows_);
+    group_.clear();
+    rows_ = ordered_json::array();
+  }
+
+  JobOptions options_;
+  Opened opened_;
+  std::string write_;
+  WorkDirectory work_;
+  CarriedFiles files_;
+  std::optional<Maps> maps_;
+  std::vector<Disposition> plan_;
+  std::optional<transport::Schedule> schedule_;
+  std::optional<transport::Carrier> carrier_;
+  std::map<std::string, transport::Carried> group_;  // what has come of a group so far
+  ordered_json rows_ = ordered_json::array();
+};
+
+ordered_json Carriage::deliver(const transport::Watch& watch) {
+  files_.open();
+  const Assembly assembly(opened_.target.architecture(), files_);
+  const Watch writing = [&](int64_t done, int64_t all) {
+    watch(static_cast<double>(done), static_cast<double>(all), "writing");
+  };
+  std::optional<WrittenModel> written;
+  Seconds seconds = maps_->aligner ? maps_->aligner->seconds() : Seconds();
+  std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
+  SideFiles side;
+  if (write_ == "model") {
+    written = write_model(
+        opened_.target, work_.staged(),
+        [&](const std::string& tensor) { return assembly.delta(tensor); }, options_.alpha, writing);
+    side = copy_side_files(opened_.target, work_.staged(), {kRecordFile, kRecipeFile, kCardFile});
+  } else if (write_ == "update") {
+    write_update_file(opened_, plan_, assembly, work_.staged(), writing);
+  } else {
+    write_adapter_files(options_, opened_, assembly, work_.staged());
+  }
+
+  stopwatch.emplace(seconds, "record");
+  auto record = describe_job(options_, opened_, *maps_, write_);
+  record["parameters"] = describe_carried(plan_, files_, written ? &*written : nullptr);
+  record["totals"] = totals_of(record["parameters"]);
+  record["update"] = describe_update(plan_, opened_);
+  record["update"]["carried_norm"] = carried_norm(record["parameters"]);
+  if (written) {
+    record["rounding_loss"] = written->rounding_loss;
+  }
+  if (maps_->mask) {
+    record["mask"] = maps_->mask->describe();
+  }
+  record["spaces"] =
+      opened_.alignment ? ordered_json(opened_.alignment->about().at("spaces")) : files_.rows();
+  auto notes = notes_before(options_, opened_, *maps_, plan_, write_);
+  for (const auto& file : side.left_out) {
+    notes.push_back("not copied: " + file);
+  }
+  for (const auto& more :
+       {notes_on_maps(record["spaces"]), notes_on_gradients(options_, opened_, record["spaces"]),
+        maps_->mask ? maps_->mask->notes() : std::vector<std::string>()}) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
+  record["notes"] = notes;
+  if (schedule_) {
+    record["schedule"] = describe_schedule(*schedule_);
+  }
+  write_texts(
+      work_.staged(), record, options_.recipe,
+      write_ == "adapter" ? "peft" : library_of(opened_.target.location().family));
+  work_.finish();
+  stopwatch.reset();
+  record["seconds"] = seconds;  // for whoever waits, and not in the file: there it would differ
+  return record;
+}
+
+// All through the same alignment; each stage's maps are read once.
+void carry_through_alignment(
+    const std::vector<Carriage*>& carriages,
+    const std::string& doing,
+    const transport::Watch& watch) {
+  const auto stages = carriages.front()->stages();
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    watch(static_cast<double>(stage), static_cast<double>(stages), doing);
+    const auto maps = carriages.front()->alignment()->maps(stage);
+    for (auto* carriage : carriages) {
+      carriage->carry(stage, maps);
+    }
+  }
+}
+
+// The directory that several outputs go to; taken away again when none came.
+class Library {
+ public:
+  explicit Library(const fs::path& path) : path_(path) {
+    std::error_code error;
+    fs::create_directory(path_, error);
+    require(!error, "--out: cannot make ", path_.string(), ": ", error.message());
+  }
+  ~Library() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);  // only when it is empty
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+ private:
+  fs::path path_;
+};
+
+// The record of an output that the same options made of the same files; null: there is none.
+ordered_json find_delivered(const JobOptions& options) {
+  std::error_code ignored;
+  const auto file = options.out / kRecordFile;
+  if (options.fresh || !fs::exists(file, ignored)) {
+    return nullptr;
+  }
+  auto record =
+      ordered_json::parse(read_text_file(file, kLongestRoute), nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object() || record.value("options", ordered_json()) != options.words) {
+    return nullptr;
+  }
+  for (const auto& path : entries_of(options.tuned)) {  // an adapter is not its tensors alone
+    if (fs::last_write_time(path, ignored) > fs::last_write_time(file, ignored)) {
+      return nullptr;
+    }
+  }
+  const auto opened = open_all(options, [](double, double, const std::string&) {});
+  const auto inputs = describe_inputs(options, opened);
+  for (const char* input : {"source", "target", "tuned", "calibration"}) {
+    const auto now = inputs.value(input, ordered_json());
+    const auto then = record.value(input, ordered_json());
+    if (now.value("fingerprint", "") != then.value("fingerprint", "")) {
+      return nullptr;
+    }
+  }
+  if (record.value("spaces", ordered_json()) !=
+      ordered_json(opened.alignment->about().at("spaces"))) {
+    return nullptr;
+  }
+  record["there_before"] = true;
+  return record;
+}
+
 }  // namespace
 
 ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) {
@@ -405,92 +579,51 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
   return record;
 }
 
-ordered_json transport_job(const JobOptions& given, const transport::Watch& watch) {
-  auto options = given;
-  auto opened = open_all(options, watch);
-  const auto& method = maps::method(method_word(options, opened));
-  const auto write = write_word(options, &*opened.update, method);
-  WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
-  fix_memory(options, work.path());
-  auto maps = find_maps(options, opened, work.path(), watch);
-  const auto plan = plan_of(options, opened, maps.route, maps.towers);
-  require_something(plan);
-  require_memory_for_labels(options, opened, plan);
-  if (write == "adapter") {
-    require_factors(plan, opened, maps.route);
+ordered_json transport_job(const JobOptions& options, const transport::Watch& watch) {
+  Carriage carriage(options, watch);
+  if (carriage.alignment() == nullptr) {
+    carriage.align_and_carry(watch);
+    return carriage.deliver(watch);
   }
-  std::optional<transport::Schedule> schedule;
-  if (maps.aligner) {
-    schedule = maps.aligner->schedule(transport::spaces_of(plan));
-  }
-  require_space(
-      work.path(), disk_needed(write, opened.target, plan, schedule ? &*schedule : nullptr),
-      "the output");
+  const std::vector<Carriage*> alone = {&carriage};
+  carry_through_alignment(alone, "carrying", watch);
+  return carriage.deliver(watch);
+}
 
-  if (opened.alignment) {
-    opened.alignment->require_maps(transport::spaces_of(plan));
+std::vector<ordered_json> transport_jobs(
+    const std::vector<JobOptions>& jobs, const transport::Watch& watch) {
+  constexpr size_t kAtOnce = 16;  // each holds its models open, and a lock
+  std::vector<ordered_json> records(jobs.size());
+  std::vector<size_t> left;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    require(
+        !jobs[i].alignment.empty(),
+        "several updates go through one --alignment, which 'theseus align' makes");
+    records[i] = find_delivered(jobs[i]);
+    if (records[i].is_null()) {
+      left.push_back(i);
+    }
   }
-  work.keep();
-  if (mask_of(options) != gradient::Mask::kNone) {
-    maps.mask.emplace(options, opened, plan, work.path(), watch);
+  const Library library(jobs.front().out.parent_path());
+  for (size_t first = 0; first < left.size(); first += kAtOnce) {
+    const auto last = std::min(left.size(), first + kAtOnce);
+    std::vector<std::unique_ptr<Carriage>> carriages;
+    std::vector<Carriage*> together;
+    for (size_t i = first; i < last; ++i) {
+      const auto& job = jobs[left[i]];
+      carriages.push_back(with_context("carrying " + job.tuned.string(), [&] {
+        return std::make_unique<Carriage>(job, watch);
+      }));
+      together.push_back(carriages.back().get());
+    }
+    const auto which = c10::str("updates ", first + 1, " to ", last, " of ", left.size());
+    carry_through_alignment(together, "carrying " + which, watch);
+    for (size_t i = first; i < last; ++i) {
+      records[left[i]] = carriages[i - first]->deliver(watch);
+      carriages[i - first].reset();
+    }
   }
-  CarriedFiles files(work.path());
-  carry_all(options, opened, maps, plan, files, watch);
-  files.open();
-
-  const Assembly assembly(opened.target.architecture(), files);
-  const Watch writing = [&](int64_t done, int64_t all) {
-    watch(static_cast<double>(done), static_cast<double>(all), "writing");
-  };
-  std::optional<WrittenModel> written;
-  Seconds seconds = maps.aligner ? maps.aligner->seconds() : Seconds();
-  std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
-  SideFiles side;
-  if (write == "model") {
-    written = write_model(
-        opened.target, work.staged(),
-        [&](const std::string& tensor) { return assembly.delta(tensor); }, options.alpha, writing);
-    side = copy_side_files(opened.target, work.staged(), {kRecordFile, kRecipeFile, kCardFile});
-  } else if (write == "update") {
-    write_update_file(opened, plan, assembly, work.staged(), writing);
-  } else {
-    write_adapter_files(options, opened, assembly, work.staged());
-  }
-
-  stopwatch.emplace(seconds, "record");
-  auto record = describe_job(options, opened, maps, write);
-  record["parameters"] = describe_carried(plan, files, written ? &*written : nullptr);
-  record["totals"] = totals_of(record["parameters"]);
-  record["update"] = describe_update(plan, opened);
-  record["update"]["carried_norm"] = carried_norm(record["parameters"]);
-  if (written) {
-    record["rounding_loss"] = written->rounding_loss;
-  }
-  if (maps.mask) {
-    record["mask"] = maps.mask->describe();
-  }
-  record["spaces"] =
-      opened.alignment ? ordered_json(opened.alignment->about().at("spaces")) : files.rows();
-  auto notes = notes_before(options, opened, maps, plan, write);
-  for (const auto& file : side.left_out) {
-    notes.push_back("not copied: " + file);
-  }
-  for (const auto& more :
-       {notes_on_maps(record["spaces"]), notes_on_gradients(options, opened, record["spaces"]),
-        maps.mask ? maps.mask->notes() : std::vector<std::string>()}) {
-    notes.insert(notes.end(), more.begin(), more.end());
-  }
-  record["notes"] = notes;
-  if (schedule) {
-    record["schedule"] = describe_schedule(*schedule);
-  }
-  write_texts(
-      work.staged(), record, options.recipe,
-      write == "adapter" ? "peft" : library_of(opened.target.location().family));
-  work.finish();
-  stopwatch.reset();
-  record["seconds"] = seconds;  // for whoever waits, and not in the file: there it would differ
-  return record;
+  return records;
 }
 
 ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {

@@ -45,6 +45,12 @@ nlohmann::ordered_json plan_job(const JobOptions& options, const transport::Watc
 // options.alignment the maps are read, else they are made.
 nlohmann::ordered_json transport_job(const JobOptions& options, const transport::Watch& watch);
 
+// Several updates through one alignment, each as transport_job would carry it. An output that the same job
+// has written already is left as it is, and its record has `there_before`. Throws InputError as
+// transport_job does, with what came before it written.
+std::vector<nlohmann::ordered_json> transport_jobs(
+    const std::vector<JobOptions>& jobs, const transport::Watch& watch);
+
 // The maps alone, for any number of updates.
 nlohmann::ordered_json align_job(const JobOptions& options, const transport::Watch& watch);
 
