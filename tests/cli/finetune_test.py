@@ -7,7 +7,7 @@ import time
 
 import support
 from digits import DigitsTest
-from support import CommandTest, change_json, read_safetensors
+from support import CommandTest, change_json, change_weights, read_safetensors, tensor
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz",
          *(f"##{letter}" for letter in "abcdefghijklmnop"), "good", "bad", "day", "night", "the"]
@@ -220,6 +220,89 @@ class Texts(CommandTest):
         done = self.theseus("evaluate", model, "--adapter", self.here / "adapter", "--task",
                             "classify", "--data", data, "--json", "--quiet")
         self.assertEqual(json.loads(done.stdout)["value"], 1)
+
+    def bare(self):
+        """A BERT without pooler, as encoders of sentences are."""
+        model = self.model_with_words("bert_bare")
+        change_weights(model, lambda tensors: [tensors.pop(name) for name in list(tensors)
+                                               if "pooler" in name])
+        return model
+
+    def value(self, model, data, *more):
+        done = self.theseus("evaluate", model, "--data", data, "--json", "--quiet", *more)
+        record = json.loads(done.stdout)
+        self.assertEqual(record["task"], "classify")
+        return record["value"]
+
+    def test_head_on_a_bare_encoder(self):
+        """The head lies beside the encoder, as a module of sentence-transformers, and reads the mean."""
+        model, data, out = self.bare(), self.moods(), self.here / "out"
+        record = self.finetune(model, data, "--steps", "40", "--lr", "1e-2")
+        self.assertEqual(record["head"], "new")
+        self.assertIn("mean", record["head_reads"])
+        self.assertLess(record["losses"][-1]["value"], 0.1)
+        self.assertEqual(set(read_safetensors(model / "model.safetensors")),
+                         set(read_safetensors(out / "model.safetensors")))
+        config = json.loads((out / "config.json").read_text())
+        self.assertEqual(config["architectures"], ["BertModel"])
+        modules = json.loads((out / "modules.json").read_text())
+        self.assertEqual([(one["path"], one["type"].split(".")[-1]) for one in modules],
+                         [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense")])
+        about = json.loads((out / "2_Dense" / "config.json").read_text())
+        self.assertEqual((about["in_features"], about["out_features"]), (24, 2))
+        self.assertEqual(self.value(out, data), 1)
+        # What it computes, by hand.
+        ids, mask = [[2, 5, 7, 3], [2, 9, 3, 0]], [[1, 1, 1, 1], [1, 1, 1, 0]]
+        found = self.forward(out, {
+            "input_ids": tensor("I64", [2, 4], sum(ids, [])),
+            "attention_mask": tensor("I64", [2, 4], sum(mask, []))})
+        dense = read_safetensors(out / "2_Dense" / "model.safetensors")
+        hidden = found["last_hidden_state"].values()
+        weight, bias = dense["linear.weight"].values(), dense["linear.bias"].values()
+        for i, count in enumerate((4, 3)):
+            mean = [sum(hidden[(i * 4 + t) * 24 + d] for t in range(count)) / count
+                    for d in range(24)]
+            for c in range(2):
+                logit = bias[c] + sum(weight[c * 24 + d] * mean[d] for d in range(24))
+                self.assertAlmostEqual(found["logits"].values()[2 * i + c], logit, places=4)
+        # Going on with it begins where it ended; as an adapter the head lies beside that.
+        more = self.finetune(out, data, "--steps", "2", "--lr", "1e-5", out="more")
+        self.assertEqual(more["head"], "keep")
+        self.assertLess(more["losses"][0]["value"], 0.1)
+        self.assertEqual(self.value(self.here / "more", data), 1)
+        self.finetune(model, data, "--steps", "60", "--lr", "3e-2", "--lora", "2", out="adapter")
+        adapter = json.loads((self.here / "adapter" / "adapter_config.json").read_text())
+        self.assertEqual(adapter["task_type"], "FEATURE_EXTRACTION")
+        self.assertEqual(self.value(model, data, "--adapter", self.here / "adapter"), 1)
+
+    def test_bad_head_beside_an_encoder(self):
+        model, data = self.bare(), self.moods()
+        self.finetune(model, data, "--steps", "1")
+        out, dense = self.here / "out", self.here / "out" / "2_Dense" / "model.safetensors"
+        words = ["evaluate", out, "--data", data, "--task", "classify", "--quiet"]
+        whole = read_safetensors(dense)
+        for tensors, says in [
+                ({"linear.weight": tensor("F32", [2, 23], 0)}, ["reads 23", "gives 24"]),
+                ({"linear.weight": tensor("F32", [48], 0)}, "has shape [48]"),
+                ({"linear.weight": whole["linear.weight"], "linear.bias": tensor("F32", [3], 0)},
+                 "linear.bias has shape [3]"),
+                ({"linear.weight": tensor("F32", [2, 24], float("nan"))}, "NaN"),
+                ({"weight": whole["linear.weight"]}, "linear.weight")]:
+            support.write_safetensors(dense, tensors)
+            self.refused(*words, says=says)
+        support.write_safetensors(dense, whole)
+        change_json(out / "2_Dense" / "config.json", {"activation_function": "torch.nn.Tanh"})
+        self.refused(*words, says="activation_function")
+        change_json(out / "2_Dense" / "config.json", {"activation_function":
+                                                      "torch.nn.modules.linear.Identity"})
+        change_json(out / "1_Pooling" / "config.json", {"pooling_mode_cls_token": True})
+        self.refused(*words, says=["pooling_mode_cls_token", "expected the mean"])
+        change_json(out / "1_Pooling" / "config.json", {"pooling_mode_cls_token": False})
+        shutil.rmtree(out / "2_Dense")
+        self.refused(*words, says="2_Dense")
+        for text in ("[", "{}", "[1]", '[{"name": "classifier", "path": "../model"}]'):
+            (out / "modules.json").write_text(text)
+            self.refused(*words, says="modules.json" if "model" in text else "no classification head")
 
     def test_encoder_decoder(self):
         model = self.model_with_words("t5_own_head")
