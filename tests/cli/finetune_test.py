@@ -21,10 +21,10 @@ class Digits(DigitsTest):
         super().setUpClass()
         cls.write_pictures(cls.models / "noisy", lambda i: "val" if i % 3 == 0 else "train")
 
-    def finetune(self, *more, model="base", out="out", rate="3e-3"):
+    def finetune(self, *more, model="base", out="out", rate="3e-3", steps=30, validation="val"):
         done = self.theseus(
             "finetune", "--model", self.models / model, "--data", self.models / "noisy",
-            "--validation", "val", "--out", self.here / out, "--steps", "30", "--batch-size",
+            "--validation", validation, "--out", self.here / out, "--steps", steps, "--batch-size",
             "16", "--lr", rate, "--threads", "1", "--json", "--quiet", *more)
         return json.loads(done.stdout)
 
@@ -73,6 +73,55 @@ class Digits(DigitsTest):
         last = [cell.strip() for cell in table[7].strip("|").split("|")]
         self.assertLess(float(last[2]), float(last[1]))
         self.assertIn("<svg", (self.here / "report.html").read_text())
+
+    def test_recipe(self):
+        """What was written says how, and 'run' repeats it from anywhere, to the same bytes."""
+        self.finetune("--freeze", "mlp", "--freeze", "*.bias", "--freeze=cls_token", steps=3)
+        recipe = self.here / "out" / "recipe.yaml"
+        text = recipe.read_text()
+        self.assertIn("command: finetune", text)
+        self.assertNotIn("json", text)
+        self.assertNotIn("out:", text)
+        elsewhere = self.here / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "val").mkdir()  # no reason to take the split for a path
+        self.refused("run", recipe, says="--out is required")
+        self.theseus("run", recipe, "--out", self.here / "again", "--quiet", cwd=elsewhere)
+        self.assert_same_files(self.here / "out", self.here / "again")
+        record = json.loads((self.here / "again" / "theseus.json").read_text())
+        self.assertEqual(record["options"]["freeze"], ["mlp", "*.bias", "cls_token"])
+        self.assertEqual(record["options"]["validation"], "val")
+        self.theseus("run", recipe, "--freeze", "*.bias", "--out", self.here / "less", "--quiet")
+        record = json.loads((self.here / "less" / "theseus.json").read_text())
+        self.assertEqual(record["options"]["freeze"], "*.bias")
+
+    def test_validation_data(self):
+        """Which split of other data is measured on, and that nothing is learnt from it."""
+        data = self.here / "data"
+        shutil.copytree(self.models / "noisy" / "val", data / "val")
+        record = self.finetune(steps=1, validation=data)
+        self.assertEqual(record["held_out"]["split"], "val")
+        self.assertEqual(record["validation"], f"{data} (val)")
+        shutil.copytree(data / "val", data / "train")
+        record = self.finetune("--validation-limit", "20", steps=1, validation=data, out="limited")
+        self.assertEqual((record["held_out"]["split"], record["held_out"]["examples"]), ("val", 20))
+        (data / "val").rename(data / "test")
+        words = ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
+                 "--out", self.here / "x", "--quiet", "--validation"]
+        self.refused(*words, data, says=["--validation", "no val split", "say which one"])
+        record = self.finetune("--validation-split", "test", steps=1, validation=data, out="test")
+        self.assertEqual(record["held_out"]["split"], "test")
+        self.refused(*words, "val", "--validation-split", "test", says="is for --validation DATA")
+        self.refused(*words, "none", "--validation-limit", "5", says="--validation-limit is for")
+        # Pictures that are measured on are not learnt from.
+        shared = self.models / "noisy" / "train"
+        few = self.here / "few.csv"
+        paths = sorted(shared.rglob("*.ppm"))
+        few.write_text("\n".join(["path,label"] + [f"{one},{one.parent.name}" for one in paths[::3]])
+                       + "\n")
+        record = self.finetune(steps=1, validation=few, out="apart")
+        self.assertEqual(record["data"]["examples"], len(paths) - len(paths[::3]))
+        self.assertIn(f"{len(paths[::3])} examples were not learnt from", record["notes"][0])
 
     def test_lora(self):
         record = self.finetune("--lora", "4", "--lora-on", "mlp", rate="1e-2")
@@ -319,6 +368,21 @@ class Texts(CommandTest):
         self.assertEqual(config["task_type"], "SEQ_2_SEQ_LM")
         self.refused("finetune", "--model", model, "--data", data, "--out", self.here / "x",
                      "--head", "new", *words, says="--head new")
+
+    def test_texts_that_are_measured_are_not_learnt(self):
+        """The same text in another line is the same example, also where a tenth is held out."""
+        model, rows = self.model_with_words("bert_bare"), [
+            {"text": f"the {word} day {letter}", "label": word}
+            for word in ("good", "bad") for letter in "abcdefghij"]
+        data = self.data(rows + rows)
+        done = self.theseus("finetune", "--model", model, "--data", data, "--out", self.here / "out",
+                            "--steps", "1", "--batch-size", "4", "--threads", "1", "--quiet", "--json")
+        record = json.loads(done.stdout)
+        held_out = record["held_out"]["examples"]
+        self.assertEqual(held_out, 4)
+        self.assertLess(record["data"]["examples"], 36)
+        self.assertGreaterEqual(record["data"]["examples"], 32)
+        self.assertIn("were not learnt from", record["notes"][0])
 
     def test_causal(self):
         model = self.model_with_words("mistral")

@@ -72,6 +72,11 @@ std::vector<std::string> notes_on(
       notes.push_back("not copied: " + file);
     }
   }
+  if (subject.portions->left_out > 0) {
+    notes.push_back(fmt::format(
+        "{} examples were not learnt from: they are among those that are measured on",
+        subject.portions->left_out));
+  }
   if (subject.head->beside) {
     const auto other = output::other_pooling(output::directory_of(subject.model->location()));
     if (!other.empty()) {

@@ -25,7 +25,7 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kLongestConfig = int64_t{64} << 20;
 // Of an earlier training, where the base is one.
-const std::set<std::string> kOurs = {"theseus.json", "losses.jsonl", "README.md"};
+const std::set<std::string> kOurs = {"theseus.json", "losses.jsonl", "recipe.yaml", "README.md"};
 
 // What is written under one name.
 struct Source {
