@@ -203,13 +203,27 @@ TEST(Report, TrainingsAreComparedByTheStepsTheyTake) {
   ASSERT_EQ(table.columns.size(), 3);
   EXPECT_EQ(table.columns[1].title, "cold");
   EXPECT_EQ(table.columns[2].title, "warm (from carried)");
-  ASSERT_EQ(table.rows.size(), 4);
+  ASSERT_EQ(table.rows.size(), 5);
   EXPECT_EQ(table.rows[0][0].text, "0.5");  // half of the way from 0.1 to 0.9
   EXPECT_EQ(table.rows[0][1].text, "10");
   EXPECT_EQ(table.rows[0][2].text, "0");
   EXPECT_EQ(table.rows[3][0].text, "0.9");
   EXPECT_EQ(table.rows[3][1].text, "20");
   EXPECT_EQ(table.rows[3][2].text, "10");
+  EXPECT_EQ(table.rows[4][0].text, "0.95");  // only one comes to that
+  EXPECT_EQ(table.rows[4][1].text, "not reached");
+  EXPECT_EQ(table.rows[4][2].text, "10");
+  // One that never gets better leaves only what the other comes to.
+  auto flat = kFinetuneSample;
+  for (const char* value : {"0.5, \"loss\"", "0.9, \"loss\"", "0.8, \"loss\""}) {
+    flat.replace(flat.find(value), 3, "0.1");
+  }
+  const auto stuck = make_page({warm, read_document(flat, "runs/cold/theseus.json")});
+  const auto& rest =
+      part<Table>(section(stuck, "Trainings compared"), "Steps to the same accuracy");
+  ASSERT_EQ(rest.rows.size(), 1);
+  EXPECT_EQ(rest.rows[0][1].text, "not reached");
+  EXPECT_EQ(rest.rows[0][2].text, "10");
   auto other = kWarmSample;
   other.replace(other.find("xxh3:1"), 6, "xxh3:2");
   const auto apart = make_page({cold, read_document(other, "runs/warm/theseus.json")});

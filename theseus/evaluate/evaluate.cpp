@@ -67,6 +67,7 @@ std::vector<std::string> notes_on_inputs(
 }
 
 ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const Watch& watch) {
+  take_own_head(model);
   const auto examples = open_data(options.data, options.split, model, options);
   model::Reader reader(model, options.longest);
   const auto input = examples.image ? "images as in " + reader.images().origin

@@ -23,7 +23,9 @@ std::string task_for(const model::Model& model, const data::Examples& examples) 
     return "zero-shot";
   }
   const auto& linears = architecture.linears;
-  if (std::any_of(linears.begin(), linears.end(), [](const auto& layer) {
+  const bool brought =
+      !architecture.head.empty() && model.weights().has(architecture.head + ".weight");
+  if (brought || std::any_of(linears.begin(), linears.end(), [](const auto& layer) {
         return std::find(layer.out.begin(), layer.out.end(), "<class>") != layer.out.end();
       })) {
     return "classify";

@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
-#include "theseus/data/loader.h"
 #include "theseus/data/wording.h"
 
 namespace theseus::gradient {
@@ -136,33 +135,6 @@ Labelled read_texts(
     result.labels = labels_of(examples, places);
   }
   return result;
-}
-
-std::vector<std::string> feed_labelled(
-    const data::Examples& examples,
-    const std::vector<int64_t>& order,
-    const model::Model& model,
-    model::Reader& reader,
-    const FeedOptions& options,
-    const std::function<void(Labelled&&)>& take) {
-  if (examples.image) {
-    data::ImageLoader loader(
-        examples, order, {reader.images()}, options.batch_size, options.threads);
-    while (auto batch = loader.next()) {
-      take(
-          {.batch = {{"pixel_values", batch->views.front()}},
-           .labels = labels_of(examples, batch->examples)});
-    }
-    return loader.skipped();
-  }
-  for (size_t first = 0; first < order.size(); first += static_cast<size_t>(options.batch_size)) {
-    const auto last = std::min(order.size(), first + static_cast<size_t>(options.batch_size));
-    take(read_texts(
-        examples,
-        {order.begin() + static_cast<int64_t>(first), order.begin() + static_cast<int64_t>(last)},
-        model, reader));
-  }
-  return {};
 }
 
 }  // namespace theseus::gradient

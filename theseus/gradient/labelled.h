@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,20 +37,5 @@ Labelled read_texts(
     const std::vector<int64_t>& places,
     const model::Model& model,
     model::Reader& reader);
-
-struct FeedOptions {
-  int64_t batch_size = 32;
-  int threads = 2;  // that decode images
-};
-
-// Calls `take` with the examples of `order`, batch by batch, in order. Returns a message for every image
-// that could not be decoded and is left out. Throws InputError, also when these are too many.
-std::vector<std::string> feed_labelled(
-    const data::Examples& examples,
-    const std::vector<int64_t>& order,
-    const model::Model& model,
-    model::Reader& reader,
-    const FeedOptions& options,
-    const std::function<void(Labelled&&)>& take);
 
 }  // namespace theseus::gradient

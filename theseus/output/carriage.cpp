@@ -67,19 +67,13 @@ std::map<std::string, at::Tensor> updated_block(
 
 // A source block's tensors as tuned.
 std::map<std::string, at::Tensor> tuned_block(const Opened& opened, int64_t block) {
-  std::map<std::string, at::Tensor> tensors;
-  for (const auto& parameter : opened.source.architecture().parameters) {
-    const auto delta =
-        parameter.block == block ? opened.update->find_delta(parameter) : at::Tensor();
-    if (!delta.defined()) {
-      continue;
+  const auto& source = opened.source;
+  auto tensors = transport::whole_deltas(*opened.update, source.architecture(), block);
+  for (const auto& parameter : source.architecture().parameters) {
+    const auto found = tensors.find(parameter.tensor);
+    if (parameter.row == 0 && found != tensors.end()) {
+      found->second = source.checkpoint().tensor(parameter.stored).to(at::kFloat) + found->second;
     }
-    auto& whole = tensors[parameter.tensor];
-    if (!whole.defined()) {
-      whole = opened.source.checkpoint().tensor(parameter.stored).to(at::kFloat, false, true);
-    }
-    auto part = parameter.fused() ? whole.narrow(0, parameter.row, parameter.shape[0]) : whole;
-    part.add_(delta);
   }
   return tensors;
 }

@@ -7,6 +7,7 @@
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/file.h"
 #include "theseus/base/text.h"
 #include "theseus/data/sampling.h"
 #include "theseus/output/model_card.h"
@@ -161,6 +162,11 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
   const auto written = setup.write(options.model, work.staged());
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
+  if (!options.recipe.empty()) {
+    AtomicFile file(work.staged() / kRecipeFile);
+    file.append(options.recipe);
+    file.commit();
+  }
   auto record = describe_training(
       options, how, outcome,
       {.model = &model,

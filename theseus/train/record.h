@@ -12,6 +12,7 @@
 namespace theseus::train {
 
 constexpr const char* kRecordFile = "theseus.json";
+constexpr const char* kRecipeFile = "recipe.yaml";
 
 // What was trained.
 struct Subject {
