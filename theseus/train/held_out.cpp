@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/error.h"
+
 namespace theseus::train {
 
 HeldOut::HeldOut(
@@ -18,6 +20,11 @@ HeldOut::HeldOut(
     pixels_.emplace(*portion_.examples, portion_.places, reader.images(), options.threads, watch);
     skipped_ = pixels_->skipped();
   }
+  if (options.pack > 0) {
+    rows_ = with_context("packing the texts that are held out", [&] {
+      return gradient::read_packed(*portion_.examples, portion_.places, reader, options.pack);
+    });
+  }
 }
 
 gradient::Measured HeldOut::measure(const gradient::Loss& loss, const Count& watch) {
@@ -28,7 +35,7 @@ gradient::Measured HeldOut::measure(const gradient::Loss& loss, const Count& wat
     all.loss += part.loss * static_cast<double>(part.count);
     all.count += part.count;
     all.right += part.right;
-    watch(done += batch.size(), static_cast<int64_t>(portion_.places.size()));
+    watch(done += batch.size(), rows_ ? rows_->size() : std::ssize(portion_.places));
   };
   const auto& examples = *portion_.examples;
   if (pixels_) {
@@ -38,6 +45,10 @@ gradient::Measured HeldOut::measure(const gradient::Loss& loss, const Count& wat
       add(pixels_->read(
           examples, {portion_.places.begin() + static_cast<int64_t>(first),
                      portion_.places.begin() + static_cast<int64_t>(last)}));
+    }
+  } else if (rows_) {
+    for (int64_t first = 0; first < rows_->size(); first += options_.batch_size) {
+      add(rows_->part(first, std::min(options_.batch_size, rows_->size() - first)));
     }
   } else {
     skipped_ = gradient::feed_labelled(
