@@ -132,6 +132,47 @@ TEST(Page, Diagnose) {
   EXPECT_DOUBLE_EQ(part<HeatMap>(found, "Rank share").values[0][0].value(), 0.75);
 }
 
+TEST(Page, DiagnoseShowsCentredCosinesAndResiduals) {
+  const auto page = make_page({read_document(
+      R"({"kind": "diagnose", "verdict": "may work", "spaces": [
+        {"space": "visual.0.q", "before": 0.1, "after": 0.9, "centred": 0.5, "residual": 0.75},
+        {"space": "visual.1.q", "before": 0.2, "after": 0.8, "centred": -0.5, "residual": 1.25}]})",
+      "diagnose.json")});
+  const auto& found = section(page, "Diagnosis");
+  const auto& centred = part<HeatMap>(found, "Cosine after mapping, about the means");
+  EXPECT_DOUBLE_EQ(centred.values[0][1].value(), -0.5);
+  EXPECT_DOUBLE_EQ(part<HeatMap>(found, "Cosine before").scale.strong, centred.scale.strong);
+  EXPECT_DOUBLE_EQ(centred.scale.strong, -0.5);
+  const auto& residual = part<HeatMap>(found, "Residual");
+  EXPECT_DOUBLE_EQ(residual.scale.strength(residual.values[0][0].value()), 0.75);
+  EXPECT_DOUBLE_EQ(residual.scale.strength(residual.values[0][1].value()), 1);
+  const auto& table = part<Table>(found, "Spaces");
+  ASSERT_EQ(table.rows.size(), 2U);
+  const auto text = as_markdown(page);
+  expect_parts(
+      text, "Cosine after mapping, about the means", "Residual",
+      "| space | before | after | centred | residual |",
+      "| visual.1.q | 0.2 | 0.8 | -0.5 | 1.25 |");
+  expect_parts(as_html(page), "Cosine after mapping, about the means", "Residual", "-0.5", "1.25");
+}
+
+// Of a choice without labels every number of the curve, and a plain word where nothing helped.
+TEST(Page, SweepKeepsCosines) {
+  const auto page = make_page({read_document(
+      R"({"kind": "sweep", "metric": "agreement", "curve": [
+        {"alpha": 0, "value": 0, "low": 0, "high": 0, "cosine": 0, "centred": 0},
+        {"alpha": 1, "value": -0.25, "low": -0.5, "high": 0, "cosine": 0.125, "centred": -0.375}],
+        "best": {"alpha": 0, "value": 0}, "base": {"value": 0}})",
+      "sweep.json")});
+  expect_parts(story(page, 0), "The best is alpha = 0", "The update did not help.");
+  expect_parts(
+      as_markdown(page), "| alpha | agreement | low | high | cosine | centred |",
+      "| 1 | -0.25 | -0.5 | 0 | 0.125 | -0.375 |");
+  const auto labelled = as_markdown(make_page({read_document(kSweepSample, "sweep.json")}));
+  EXPECT_EQ(labelled.find("centred"), std::string::npos);
+  EXPECT_EQ(labelled.find("did not help"), std::string::npos);
+}
+
 TEST(Page, OptionalFieldsMayBeMissing) {
   for (const char* text :
        {R"({"theseus": "1", "spaces": [], "parameters": []})",

@@ -56,6 +56,8 @@ void FinetuneOptions::add_data(CLI::App& app) {
   app.add_option("--answer", how.answer, "what the model should write");
   app.add_option("--max-length", how.longest, "tokens of a text (default: what the model takes)")
       ->check(kCount);
+  app.add_option("--pack", how.pack, "of causal models: texts end to end in rows of so many tokens")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
 }
 
 void FinetuneOptions::add_training(CLI::App& app) {

@@ -89,9 +89,10 @@ std::string whole_number_error(const std::string& text) {
 
 // Options that decide the maps, and so are not given with an alignment.
 constexpr const char* kOfTheMaps[] = {
-    "--calibration", "--method", "--match",      "--center",     "--whiten", "--ridge",
-    "--rank",        "--depth",  "--batches",    "--batch-size", "--memory", "--save-every",
-    "--split",       "--shots",  "--max-length", "--in-order"};
+    "--calibration", "--method",     "--match",   "--center",  "--whiten",
+    "--ridge",       "--rank",       "--depth",   "--batches", "--batch-size",
+    "--memory",      "--save-every", "--split",   "--shots",   "--max-length",
+    "--in-order",    "--pack",       "--wording", "--second",  "--answer"};
 
 }  // namespace
 
@@ -131,6 +132,12 @@ void TransportOptions::add_calibration(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--max-length", job_.longest, "tokens of a text (default: what the models take)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option(
+         "--pack", job_.pack, "of causal models: texts end to end in rows of so many tokens")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
+  app.add_option("--wording", job_.wording.first, "text from fields, as in 'premise: {premise}'");
+  app.add_option("--second", job_.wording.second, "the second text of a pair");
+  app.add_option("--answer", job_.wording.answer, "what the model should write");
 }
 
 // What learns from labels is for those commands that say so.

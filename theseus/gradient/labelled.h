@@ -38,4 +38,19 @@ Labelled read_texts(
     const model::Model& model,
     model::Reader& reader);
 
+// Of a causal model, whose wording has an answer: rows of a text and its answer, and the answer's ids.
+Labelled read_with_answers(
+    const data::Examples& examples, const std::vector<int64_t>& places, model::Reader& reader);
+// Of a causal model: texts, with their answers where the wording has one, end to end in rows of `length`
+// ids (see Reader::packed), asked for as read_texts() does. Sequences are rows here, not examples; a row is
+// one sequence to the model, in which a text also sees those before it. Rows without an answer are left out
+// where answers are asked for.
+Labelled read_packed(
+    const data::Examples& examples,
+    const std::vector<int64_t>& places,
+    const model::Reader& reader,
+    int64_t length);
+// Whether the model writes on from what it reads.
+bool is_causal(const model::Model& model);
+
 }  // namespace theseus::gradient

@@ -132,16 +132,19 @@ Tensors text_inputs(
     const std::vector<int64_t>& order,
     const model::Model& model,
     model::Reader& reader,
-    bool labels) {
+    const Choice& choice) {
   gradient::Labelled read;
-  if (labels) {
+  if (choice.labels && choice.pack > 0) {
+    require(gradient::is_causal(model), "texts are packed for causal models only");
+    read = gradient::read_packed(examples, order, reader, choice.pack);
+  } else if (choice.labels) {
     read = gradient::read_texts(examples, order, model, reader);
   } else {
     std::vector<data::Worded> texts;
     for (const auto i : order) {
       texts.push_back(data::worded(examples, examples.wording, i));
     }
-    read.batch = reader.texts(texts);
+    read.batch = choice.pack > 0 ? reader.packed(texts, choice.pack) : reader.texts(texts);
   }
   Tensors result;
   for (const auto& [name, tensor] : read.batch) {
@@ -193,6 +196,7 @@ ordered_json prepare_calibration(
     auto record = data::describe(drawn, examples);
     record["data"] = choice.data;
     if (examples.image) {
+      require(choice.pack == 0, "--pack is for texts, and these are images");
       const auto beside = [&](const std::vector<int64_t>& places) {
         Tensors tensors;
         if (choice.labels) {
@@ -211,10 +215,18 @@ ordered_json prepare_calibration(
       }
       return record;
     }
-    examples.wording = model::wording_for(source, examples);
-    auto tensors = text_inputs(examples, drawn.order, source, from, choice.labels);
-    const auto other = text_inputs(examples, drawn.order, target, to, choice.labels);
-    if (!same(tensors, other)) {
+    examples.wording = model::wording_for(source, examples, choice.wording);
+    auto tensors = text_inputs(examples, drawn.order, source, from, choice);
+    const auto other = text_inputs(examples, drawn.order, target, to, choice);
+    const bool shared = same(tensors, other);
+    if (choice.pack > 0) {
+      require(
+          shared,
+          "--pack: the tokenizers of the two models differ, and so do the texts in a row; leave it "
+          "out");
+      record["pack"] = choice.pack;
+    }
+    if (!shared) {
       for (auto& [name, tensor] : tensors) {
         name = "source/" + name;
       }

@@ -30,6 +30,7 @@ struct FinetuneOptions {
   std::string wording, second, answer;       // instead of the data's own
   int64_t longest = 0;                       // ids of a text; 0: what the model takes
   int64_t limit = 0;                         // so many examples, drawn; 0: all
+  int64_t pack = 0;  // rows of so many ids, which are then the examples; 0: one text a row
   int64_t steps = 2000, batch_size = 128;
   int64_t at_a_time = 0;  // sequences of a batch; 0: see sequences_at_a_time
   double rate = 1e-5, decay = 0.1, clip = 1;

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/error.h"
 #include "theseus/evaluate/feed.h"
 #include "theseus/train/memory.h"
 
@@ -21,6 +22,11 @@ HeldOut::HeldOut(
     pixels_.emplace(*portion_.examples, portion_.places, reader.images(), options.threads, watch);
     skipped_ = pixels_->skipped();
   }
+  if (options.pack > 0) {
+    rows_ = with_context("packing the texts that are held out", [&] {
+      return gradient::read_packed(*portion_.examples, portion_.places, reader, options.pack);
+    });
+  }
 }
 
 gradient::Measured HeldOut::measure(
@@ -33,7 +39,7 @@ gradient::Measured HeldOut::measure(
     all.loss += part.loss * static_cast<double>(part.count);
     all.count += part.count;
     all.right += part.right;
-    watch(done += batch.size(), static_cast<int64_t>(portion_.places.size()));
+    watch(done += batch.size(), rows_ ? rows_->size() : std::ssize(portion_.places));
   };
   const auto& examples = *portion_.examples;
   const auto& places = portion_.places;
@@ -43,6 +49,10 @@ gradient::Measured HeldOut::measure(
         [&](evaluate::Step&& step) {
           add({.batch = std::move(step.batch), .labels = evaluate::labels_of(examples, step)});
         });
+  } else if (rows_) {
+    for (int64_t first = 0; first < rows_->size(); first += options_.batch_size) {
+      add(rows_->part(first, std::min(options_.batch_size, rows_->size() - first)));
+    }
   } else {
     const auto size = static_cast<size_t>(options_.batch_size);
     for (size_t first = 0; first < places.size(); first += size) {

@@ -31,6 +31,7 @@ class HeldOut {
   model::Reader& reader_;
   BatchOptions options_;
   std::optional<Pixels> pixels_;
+  std::optional<gradient::Labelled> rows_;  // of packed texts
   std::vector<std::string> skipped_;
 };
 
