@@ -132,6 +132,12 @@ class Packed(CommandTest):
         self.assertEqual(texts["count"], len(self.packed("test")[0]))
         self.assertNotAlmostEqual(packed["value"], texts["value"], places=3)
 
+    def test_some_answers(self):
+        file = self.here / "some.jsonl"
+        file.write_text('{"text": "a b", "reply": "good"}\n{"text": "c", "reply": ""}\n')
+        self.refused("evaluate", self.target, "--data", file, "--quiet", "--answer", "{reply}",
+                     says="1 of 2 texts have no answer; all of them need one, or none")
+
     def test_compare(self):
         """Fields and rows for maps and measuring; the target's cell is what evaluate says."""
         words = ["compare", "--source", self.source, "--target", self.target, "--setting", "t",

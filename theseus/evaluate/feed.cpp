@@ -73,6 +73,10 @@ std::vector<std::string> feed(
         step.wanted.push_back(texts.back().answer);
       }
     }
+    require(
+        step.wanted.empty() || step.wanted.size() == texts.size(),
+        texts.size() - step.wanted.size(), " of ", texts.size(),
+        " texts have no answer; all of them need one, or none");
     if (options.answers && !examples.wording.answer.empty()) {
       auto read = gradient::read_with_answers(examples, step.examples, reader);
       step.batch = std::move(read.batch);
