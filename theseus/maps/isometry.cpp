@@ -107,10 +107,9 @@ Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank) {
   return isometry_from(
       problem,
       polar(
-          core,
-          {.share = problem.noise,
-           .floor = problem.floor,
-           .most = std::min(problem.rows, problem.most)}),
+          core, {.share = problem.noise,
+                 .floor = problem.floor,
+                 .most = std::min(problem.rows, problem.most)}),
       rank);
 }
 
