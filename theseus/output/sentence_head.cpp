@@ -10,6 +10,7 @@
 #include "theseus/checkpoint/checkpoint.h"
 #include "theseus/checkpoint/write.h"
 #include "theseus/model/layers.h"
+#include "theseus/output/text_file.h"
 
 namespace theseus::output {
 namespace {
@@ -28,12 +29,6 @@ constexpr const char* kIdentity = "torch.nn.modules.linear.Identity";
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
-}
-
-void write_json(const fs::path& path, const ordered_json& value) {
-  AtomicFile file(path);
-  file.append(value.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-  file.commit();
 }
 
 ordered_json module_line(int place, const std::string& name, const char* path, const char* type) {

@@ -7,11 +7,11 @@
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
-#include "theseus/base/file.h"
 #include "theseus/base/text.h"
 #include "theseus/data/sampling.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/space.h"
+#include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/train/portions.h"
 #include "theseus/train/record.h"
@@ -168,9 +168,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   const auto written = setup.write(options.model, work.staged());
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
   if (!options.recipe.empty()) {
-    AtomicFile file(work.staged() / kRecipeFile);
-    file.append(options.recipe);
-    file.commit();
+    output::write_text(work.staged() / output::kRecipeFile, options.recipe);
   }
   auto record = describe_training(
       options, how, outcome,

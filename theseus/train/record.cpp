@@ -6,11 +6,11 @@
 #include <c10/util/StringUtil.h>
 #include <fmt/format.h>
 
-#include "theseus/base/file.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
+#include "theseus/output/text_file.h"
 
 namespace theseus::train {
 namespace {
@@ -158,9 +158,7 @@ ordered_json describe_training(
 
 void write_record(
     const ordered_json& record, const std::string& library, const fs::path& directory) {
-  AtomicFile file(directory / kRecordFile);
-  file.append(record.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-  file.commit();
+  output::write_json(directory / output::kRecordFile, record);
   auto card = record;
   card.erase("curve");
   card.erase("losses");

@@ -11,9 +11,6 @@
 
 namespace theseus::train {
 
-constexpr const char* kRecordFile = "theseus.json";
-constexpr const char* kRecipeFile = "recipe.yaml";
-
 // What was trained.
 struct Subject {
   const model::Model* model;
