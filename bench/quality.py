@@ -26,7 +26,10 @@ import struct
 import subprocess
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:  # the table needs none
+    np = None
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 INITIAL = ROOT / "tools" / "demo" / "initial.py"
@@ -260,6 +263,8 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
+    if np is None:
+        parser.error("numpy is missing: install python3-numpy")
     given.sets = dict(word.split("=", 1) for word in given.data)
     given.methods = given.methods.split(",")
     tasks = given.tasks.split(",")

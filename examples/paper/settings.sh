@@ -55,3 +55,12 @@ align() {
   [[ -e $place ]] || "$THESEUS" align --source "$SOURCE" --target "$TARGET" --quiet \
     --device "$DEVICE" --calibration "$(data_of "$task")" --out "$place" "$@"
 }
+
+# same_shapes OLD NEW: whether both have the same towers, so that an update can be taken as it is.
+same_shapes() {
+  local model towers=()
+  for model in "$@"; do
+    towers+=("$("$THESEUS" inspect "$model" --json | python3 "$PAPER/tables.py" towers /dev/stdin)")
+  done
+  [[ ${towers[0]} == "${towers[1]}" ]]
+}

@@ -5,7 +5,9 @@
     tables.py strengths SWEEP.json...       value by alpha, mean over files
     tables.py scores EVALUATE.json...       value by file, and their mean
     tables.py cosine DIAGNOSE.json...       of activations, before and after the maps
-    tables.py cost TRANSPORT.json...        seconds and memory by width of the target
+    tables.py cost METHOD/TRANSPORT.json... seconds and memory by width of the target
+    tables.py training FINETUNE/theseus.json...  what was measured by step, of each training
+    tables.py towers INSPECT.json           blocks and widths, on one line
 """
 import json
 import pathlib
@@ -61,19 +63,43 @@ def cosine(files):
     rows(["task", "before", "after", "after, means taken out", "relative increase"], lines)
 
 
+def width_of(file):
+    """Of the target; only a method that makes maps says it."""
+    record = json.loads((file.parent.parent / "procrustes" / file.name).read_text())
+    return max(row["target_width"] for row in record["spaces"] if row["space"].endswith("attn_in"))
+
+
 def cost(files):
     lines = []
     for file in files:
         record = json.loads(file.read_text())
-        width = max(row["target_width"] for row in record["spaces"]
-                    if row["space"].endswith("attn_in"))
-        lines.append([file.stem, str(width), f"{record['wall_seconds']:.1f}",
+        width = width_of(file)
+        lines.append([file.stem, str(width), file.parent.name, f"{record['wall_seconds']:.1f}",
                       f"{record['peak_bytes'] / 1e6:.0f}"])
-    rows(["target", "width", "seconds", "peak memory in MB"], sorted(lines, key=lambda line: int(line[1])))
+    rows(["target", "width", "method", "seconds", "peak memory in MB"],
+         sorted(lines, key=lambda line: int(line[1])))
+
+
+def training(files):
+    records = [json.loads(file.read_text()) for file in files]
+    names = [file.parent.name for file in files]
+    metrics = [(record["metric"], "value") for record in records[:1]]
+    metrics += [("loss", "loss")] if metrics[0][0] != "loss" else []
+    curves = [{point["step"]: point for point in record["curve"]} for record in records]
+    shared = sorted(set.intersection(*map(set, curves)))
+    rows(["step", *(f"{name}: {metric}" for metric, _ in metrics for name in names)], [
+        [str(step), *(f"{curve[step][key]:.4f}" for _, key in metrics for curve in curves)]
+        for step in shared])
+
+
+def towers(files):
+    for file in files:
+        print(" ".join(f"{tower['name']}:{tower['blocks']}x{tower['width']}/{tower['mlp']}"
+                       for tower in json.loads(file.read_text())["towers"]))
 
 
 def main():
-    kinds = {one.__name__: one for one in (norms, strengths, scores, cosine, cost)}
+    kinds = {one.__name__: one for one in (norms, strengths, scores, cosine, cost, training, towers)}
     if len(sys.argv) < 3 or sys.argv[1] not in kinds:
         sys.exit(__doc__)
     kinds[sys.argv[1]]([pathlib.Path(word) for word in sys.argv[2:]])

@@ -36,6 +36,35 @@ class Align(PairTest):
         text = self.theseus(*self.words("plan", calibration=None, source=None, alignment=maps))
         self.assertIn("parameters   24 carried, 48 kept", text.stdout)
 
+    def test_several_updates(self):
+        """Each as it would be carried alone; those that are there are not carried again."""
+        maps = self.aligned()
+        parts = [self.write(f"part.{i}.safetensors", {name: self.tuned()[name]})
+                 for i, name in enumerate([KEY, "blocks.2.mlp.fc1.weight"])]
+        library = self.here / "library"
+        words = [*self.from_maps(out="library", write="update"),
+                 *(str(word) for part in parts for word in ("--tuned", part))]
+        done = self.theseus(*words)
+        self.assertEqual(done.stdout.count("as carried\n"), 3)
+        for tuned, name in ((self.models / "tuned", "tuned"), (parts[0], "part.0"), (parts[1], "part.1")):
+            self.theseus(*self.from_maps(out="alone", tuned=tuned, write="update"), "--quiet")
+            self.assert_same_files(self.here / "alone", library / name)
+            shutil.rmtree(self.here / "alone")
+        self.assertEqual({path.name for path in library.iterdir()}, {"tuned", "part.0", "part.1"})
+        shutil.rmtree(library / "part.1")
+        before = (library / "part.0" / "update.safetensors").stat().st_mtime_ns
+        again = json.loads(self.theseus(*words, "--json").stdout)["updates"]
+        self.assertEqual([record.get("there_before", False) for record in again], [True, True, False])
+        self.assertEqual((library / "part.0" / "update.safetensors").stat().st_mtime_ns, before)
+        self.write("part.0.safetensors", {KEY: self.tuned()[KEY].changed(0, 1.0)})
+        self.refused(*words, says=["part.0 exists", "--fresh replaces an earlier output"])
+        self.assertEqual(len(json.loads(self.theseus(*words, "--json", "--fresh").stdout)["updates"]), 3)
+        self.refused(*words, "--tuned", self.here / "elsewhere" / "tuned", says=[
+            "elsewhere/tuned", "would both be written to"])
+        self.refused(*self.words(), "--tuned", str(parts[0]), says=[
+            "several --tuned go through one --alignment", "theseus align"])
+        self.refused(*self.words("plan"), "--tuned", str(parts[0]), says="--tuned")
+
     def test_output(self):
         done = self.theseus(*self.words("align", "maps"))
         self.assertIn("maps         50, orthogonal to", done.stdout)

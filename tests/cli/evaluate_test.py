@@ -4,7 +4,10 @@ import shutil
 
 import support
 from digits import SIZE, DigitsTest
-from support import change_json, change_weights
+from support import (ROOT, CommandTest, change_json, change_weights, read_safetensors, tensor,
+                     write_safetensors)
+
+FIXTURES = ROOT / "tests" / "fixtures" / "evaluate"
 
 
 class Evaluate(DigitsTest):
@@ -45,6 +48,14 @@ class Evaluate(DigitsTest):
         none = json.loads(self.theseus("sweep", self.models / "wide", "--update", update, *short,
                                        "--scale", "mlp=0", "--scale", "attn=0").stdout)
         self.assertEqual(none["curve"][0]["value"], curve[0])
+        away = self.theseus("sweep", self.models / "wide", "--update", update, "--data",
+                            self.models / "digits", "--split", "val", "--scale", "blocks=-1", "--step",
+                            "1", "--to", "2", "--quiet").stdout
+        self.assertIn("best: --alpha 0\n", away)
+        self.assertIn("note: the update did not help: no strength from 0 to 2 is better than the "
+                      "target alone, which has accuracy", away)
+        self.assertIn("accuracy in %", away)
+        self.assertNotIn("did not help", done.stdout)
         self.refused("sweep", self.models / "wide", "--update", update, *short, "--scale", "x=1",
                      says="no tensor of the update has 'x'")
         self.refused("sweep", self.models / "base", "--update", update, "--data",
@@ -121,7 +132,9 @@ class Evaluate(DigitsTest):
         self.assertAlmostEqual(weak["best"]["alpha"], 2 * record["best"]["alpha"], delta=0.11)
         self.theseus("report", self.here / "curve.json", "-o", self.here / "r.html")
         self.assertIn("agreement", (self.here / "r.html").read_text())
-        self.assertIn("cosine", self.theseus(*words, "--to", "1", "--step", "0.5").stdout)
+        text = self.theseus(*words, "--from", "1", "--to", "1").stdout
+        value = record["curve"][10]["value"]  # a share, not percent
+        self.assertRegex(text, rf"(?m)^alpha +agreement  .*\n.*\n1 +{value:.4f}  .*cosine [01]\.")
         self.refused("sweep", self.models / "wide", "--label-free", "--update", maps, "--data",
                      plain / "images.csv", says="give --alignment and --tuned")
         self.refused(*words, "--task", "classify", says="--task and --head are for labels")
@@ -145,6 +158,10 @@ class Evaluate(DigitsTest):
         self.assertEqual(rows["procrustes"]["value"], self.evaluate(out)["value"])
         again = self.theseus(*words, "--methods", "procrustes,none,pad")
         self.assertIn("| pad |", again.stdout)
+        self.assertIn("accuracy in percent", again.stdout)
+        rows = json.loads((self.here / "c" / "compare.json").read_text())["rows"]
+        helpless = [row["method"] for row in rows if row["cells"]["digits"].get("alpha") == 0]
+        self.assertEqual(bool(helpless), "the update did not help" in again.stdout)
         self.refused(*words, "--seed", "5", says="holds a comparison of something else")
         self.theseus("report", self.here / "c" / "compare.json", "-o", self.here / "r.html")
         self.assertIn("procrustes", (self.here / "r.html").read_text())
@@ -182,7 +199,7 @@ class Evaluate(DigitsTest):
         self.refused("evaluate", self.models / "base", "--data", self.here / "nowhere",
                      says="nowhere")
         self.refused("evaluate", self.models / "base", "--data", digits, "--task", "magic",
-                     says=["unknown task 'magic'", "classify"])
+                     says=["unknown task 'magic'", "classify", "zero-shot"])
         self.refused("evaluate", self.models / "base", "--data", digits, "--task", "zero-shot",
                      says="takes no text")
         self.refused("evaluate", self.models / "base", "--data", digits, "--task", "perplexity",
@@ -211,6 +228,54 @@ class Evaluate(DigitsTest):
         for i in range(5):
             (folders[4] / f"torn{i}.ppm").write_bytes(b"P6 28 28 255\nshort")
         self.refused("evaluate", self.models / "tuned", "--data", broken, "--quiet", says="torn")
+
+
+class Prompts(CommandTest):
+    """CLIP on pictures that bring no prompts: which were used is said, everywhere."""
+
+    def setUp(self):
+        super().setUp()
+        self.clip = FIXTURES / "clip"
+        self.pictures = self.here / "pictures"
+        self.pictures.mkdir()
+        head, *rows = (FIXTURES / "images.csv").read_text().splitlines()
+        lines = [f"{head},split", *(f"{FIXTURES / row},{('val', 'test')[i % 2]}"
+                                    for i, row in enumerate(rows))]
+        (self.pictures / "images.csv").write_text("\n".join(lines) + "\n")
+        self.data = ["--data", self.pictures / "images.csv"]
+
+    def test_evaluate_and_sweep(self):
+        said = self.theseus("evaluate", self.clip, *self.data, "--quiet").stdout
+        self.assertIn("prompts      a photo of a {c}.\n", said)
+        several = [word for i in range(5) for word in ("--template", f"{i} {{c}}")]
+        said = self.theseus("evaluate", self.clip, *self.data, "--quiet", *several).stdout
+        self.assertIn("prompts      0 {c}, 1 {c}, 2 {c} and 2 more\n", said)
+        key = "vision_model.encoder.layers.0.mlp.fc1.weight"
+        whole = read_safetensors(self.clip / "model.safetensors")[key]
+        update = self.here / "update.safetensors"
+        write_safetensors(update, {key: whole})
+        words = ["sweep", self.clip, "--update", update, *self.data, "--to", "1", "--step", "1",
+                 "--quiet"]
+        self.assertIn("prompts      a photo of a {c}.\n", self.theseus(*words).stdout)
+        record = json.loads(self.theseus(*words, "--json", *several[:4]).stdout)
+        self.assertEqual(record["prompts"], ["0 {c}", "1 {c}"])
+        self.assertEqual(record["update"], str(update))
+
+    def test_compare(self):
+        tuned = self.here / "tuned"
+        shutil.copytree(self.clip, tuned)
+
+        def tune(tensors):
+            key = "vision_model.encoder.layers.0.mlp.fc1.weight"
+            tensors[key] = tensor("F32", tensors[key].shape,
+                                  [1.01 * value for value in tensors[key].values()])
+        change_weights(tuned, tune)
+        said = self.theseus("compare", "--source", self.clip, "--target", self.clip, "--setting",
+                            "shapes", tuned, self.data[1], "--methods", "none,identity", "--alpha",
+                            "1", "--out", self.here / "c", "--quiet").stdout
+        self.assertIn("prompts of shapes: a photo of a {c}.\n", said)
+        record = json.loads((self.here / "c" / "compare.json").read_text())
+        self.assertEqual(record["prompts"], {"shapes": ["a photo of a {c}."]})
 
 
 if __name__ == "__main__":

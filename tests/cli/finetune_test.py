@@ -7,7 +7,7 @@ import time
 
 import support
 from digits import DigitsTest
-from support import CommandTest, change_json, read_safetensors
+from support import CommandTest, change_json, change_weights, read_safetensors, tensor
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz",
          *(f"##{letter}" for letter in "abcdefghijklmnop"), "good", "bad", "day", "night", "the"]
@@ -21,10 +21,10 @@ class Digits(DigitsTest):
         super().setUpClass()
         cls.write_pictures(cls.models / "noisy", lambda i: "val" if i % 3 == 0 else "train")
 
-    def finetune(self, *more, model="base", out="out", rate="3e-3"):
+    def finetune(self, *more, model="base", out="out", rate="3e-3", steps=30, validation="val"):
         done = self.theseus(
             "finetune", "--model", self.models / model, "--data", self.models / "noisy",
-            "--validation", "val", "--out", self.here / out, "--steps", "30", "--batch-size",
+            "--validation", validation, "--out", self.here / out, "--steps", steps, "--batch-size",
             "16", "--lr", rate, "--threads", "1", "--json", "--quiet", *more)
         return json.loads(done.stdout)
 
@@ -73,6 +73,55 @@ class Digits(DigitsTest):
         last = [cell.strip() for cell in table[7].strip("|").split("|")]
         self.assertLess(float(last[2]), float(last[1]))
         self.assertIn("<svg", (self.here / "report.html").read_text())
+
+    def test_recipe(self):
+        """What was written says how, and 'run' repeats it from anywhere, to the same bytes."""
+        self.finetune("--freeze", "mlp", "--freeze", "*.bias", "--freeze=cls_token", steps=3)
+        recipe = self.here / "out" / "recipe.yaml"
+        text = recipe.read_text()
+        self.assertIn("command: finetune", text)
+        self.assertNotIn("json", text)
+        self.assertNotIn("out:", text)
+        elsewhere = self.here / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "val").mkdir()  # no reason to take the split for a path
+        self.refused("run", recipe, says="--out is required")
+        self.theseus("run", recipe, "--out", self.here / "again", "--quiet", cwd=elsewhere)
+        self.assert_same_files(self.here / "out", self.here / "again")
+        record = json.loads((self.here / "again" / "theseus.json").read_text())
+        self.assertEqual(record["options"]["freeze"], ["mlp", "*.bias", "cls_token"])
+        self.assertEqual(record["options"]["validation"], "val")
+        self.theseus("run", recipe, "--freeze", "*.bias", "--out", self.here / "less", "--quiet")
+        record = json.loads((self.here / "less" / "theseus.json").read_text())
+        self.assertEqual(record["options"]["freeze"], "*.bias")
+
+    def test_validation_data(self):
+        """Which split of other data is measured on, and that nothing is learnt from it."""
+        data = self.here / "data"
+        shutil.copytree(self.models / "noisy" / "val", data / "val")
+        record = self.finetune(steps=1, validation=data)
+        self.assertEqual(record["held_out"]["split"], "val")
+        self.assertEqual(record["validation"], f"{data} (val)")
+        shutil.copytree(data / "val", data / "train")
+        record = self.finetune("--validation-limit", "20", steps=1, validation=data, out="limited")
+        self.assertEqual((record["held_out"]["split"], record["held_out"]["examples"]), ("val", 20))
+        (data / "val").rename(data / "test")
+        words = ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
+                 "--out", self.here / "x", "--quiet", "--validation"]
+        self.refused(*words, data, says=["--validation", "no val split", "say which one"])
+        record = self.finetune("--validation-split", "test", steps=1, validation=data, out="test")
+        self.assertEqual(record["held_out"]["split"], "test")
+        self.refused(*words, "val", "--validation-split", "test", says="is for --validation DATA")
+        self.refused(*words, "none", "--validation-limit", "5", says="--validation-limit is for")
+        # Pictures that are measured on are not learnt from.
+        shared = self.models / "noisy" / "train"
+        few = self.here / "few.csv"
+        paths = sorted(shared.rglob("*.ppm"))
+        few.write_text("\n".join(["path,label"] + [f"{one},{one.parent.name}" for one in paths[::3]])
+                       + "\n")
+        record = self.finetune(steps=1, validation=few, out="apart")
+        self.assertEqual(record["data"]["examples"], len(paths) - len(paths[::3]))
+        self.assertIn(f"{len(paths[::3])} examples were not learnt from", record["notes"][0])
 
     def test_lora(self):
         record = self.finetune("--lora", "4", "--lora-on", "mlp", rate="1e-2")
@@ -221,6 +270,89 @@ class Texts(CommandTest):
                             "classify", "--data", data, "--json", "--quiet")
         self.assertEqual(json.loads(done.stdout)["value"], 1)
 
+    def bare(self):
+        """A BERT without pooler, as encoders of sentences are."""
+        model = self.model_with_words("bert_bare")
+        change_weights(model, lambda tensors: [tensors.pop(name) for name in list(tensors)
+                                               if "pooler" in name])
+        return model
+
+    def value(self, model, data, *more):
+        done = self.theseus("evaluate", model, "--data", data, "--json", "--quiet", *more)
+        record = json.loads(done.stdout)
+        self.assertEqual(record["task"], "classify")
+        return record["value"]
+
+    def test_head_on_a_bare_encoder(self):
+        """The head lies beside the encoder, as a module of sentence-transformers, and reads the mean."""
+        model, data, out = self.bare(), self.moods(), self.here / "out"
+        record = self.finetune(model, data, "--steps", "40", "--lr", "1e-2")
+        self.assertEqual(record["head"], "new")
+        self.assertIn("mean", record["head_reads"])
+        self.assertLess(record["losses"][-1]["value"], 0.1)
+        self.assertEqual(set(read_safetensors(model / "model.safetensors")),
+                         set(read_safetensors(out / "model.safetensors")))
+        config = json.loads((out / "config.json").read_text())
+        self.assertEqual(config["architectures"], ["BertModel"])
+        modules = json.loads((out / "modules.json").read_text())
+        self.assertEqual([(one["path"], one["type"].split(".")[-1]) for one in modules],
+                         [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense")])
+        about = json.loads((out / "2_Dense" / "config.json").read_text())
+        self.assertEqual((about["in_features"], about["out_features"]), (24, 2))
+        self.assertEqual(self.value(out, data), 1)
+        # What it computes, by hand.
+        ids, mask = [[2, 5, 7, 3], [2, 9, 3, 0]], [[1, 1, 1, 1], [1, 1, 1, 0]]
+        found = self.forward(out, {
+            "input_ids": tensor("I64", [2, 4], sum(ids, [])),
+            "attention_mask": tensor("I64", [2, 4], sum(mask, []))})
+        dense = read_safetensors(out / "2_Dense" / "model.safetensors")
+        hidden = found["last_hidden_state"].values()
+        weight, bias = dense["linear.weight"].values(), dense["linear.bias"].values()
+        for i, count in enumerate((4, 3)):
+            mean = [sum(hidden[(i * 4 + t) * 24 + d] for t in range(count)) / count
+                    for d in range(24)]
+            for c in range(2):
+                logit = bias[c] + sum(weight[c * 24 + d] * mean[d] for d in range(24))
+                self.assertAlmostEqual(found["logits"].values()[2 * i + c], logit, places=4)
+        # Going on with it begins where it ended; as an adapter the head lies beside that.
+        more = self.finetune(out, data, "--steps", "2", "--lr", "1e-5", out="more")
+        self.assertEqual(more["head"], "keep")
+        self.assertLess(more["losses"][0]["value"], 0.1)
+        self.assertEqual(self.value(self.here / "more", data), 1)
+        self.finetune(model, data, "--steps", "60", "--lr", "3e-2", "--lora", "2", out="adapter")
+        adapter = json.loads((self.here / "adapter" / "adapter_config.json").read_text())
+        self.assertEqual(adapter["task_type"], "FEATURE_EXTRACTION")
+        self.assertEqual(self.value(model, data, "--adapter", self.here / "adapter"), 1)
+
+    def test_bad_head_beside_an_encoder(self):
+        model, data = self.bare(), self.moods()
+        self.finetune(model, data, "--steps", "1")
+        out, dense = self.here / "out", self.here / "out" / "2_Dense" / "model.safetensors"
+        words = ["evaluate", out, "--data", data, "--task", "classify", "--quiet"]
+        whole = read_safetensors(dense)
+        for tensors, says in [
+                ({"linear.weight": tensor("F32", [2, 23], 0)}, ["reads 23", "gives 24"]),
+                ({"linear.weight": tensor("F32", [48], 0)}, "has shape [48]"),
+                ({"linear.weight": whole["linear.weight"], "linear.bias": tensor("F32", [3], 0)},
+                 "linear.bias has shape [3]"),
+                ({"linear.weight": tensor("F32", [2, 24], float("nan"))}, "NaN"),
+                ({"weight": whole["linear.weight"]}, "linear.weight")]:
+            support.write_safetensors(dense, tensors)
+            self.refused(*words, says=says)
+        support.write_safetensors(dense, whole)
+        change_json(out / "2_Dense" / "config.json", {"activation_function": "torch.nn.Tanh"})
+        self.refused(*words, says="activation_function")
+        change_json(out / "2_Dense" / "config.json", {"activation_function":
+                                                      "torch.nn.modules.linear.Identity"})
+        change_json(out / "1_Pooling" / "config.json", {"pooling_mode_cls_token": True})
+        self.refused(*words, says=["pooling_mode_cls_token", "expected the mean"])
+        change_json(out / "1_Pooling" / "config.json", {"pooling_mode_cls_token": False})
+        shutil.rmtree(out / "2_Dense")
+        self.refused(*words, says="2_Dense")
+        for text in ("[", "{}", "[1]", '[{"name": "classifier", "path": "../model"}]'):
+            (out / "modules.json").write_text(text)
+            self.refused(*words, says="modules.json" if "model" in text else "no classification head")
+
     def test_encoder_decoder(self):
         model = self.model_with_words("t5_own_head")
         data = self.data([{"text": f"{a} {b}", "answer": b} for a in "abcd" for b in "efgh"])
@@ -236,6 +368,21 @@ class Texts(CommandTest):
         self.assertEqual(config["task_type"], "SEQ_2_SEQ_LM")
         self.refused("finetune", "--model", model, "--data", data, "--out", self.here / "x",
                      "--head", "new", *words, says="--head new")
+
+    def test_texts_that_are_measured_are_not_learnt(self):
+        """The same text in another line is the same example, also where a tenth is held out."""
+        model, rows = self.model_with_words("bert_bare"), [
+            {"text": f"the {word} day {letter}", "label": word}
+            for word in ("good", "bad") for letter in "abcdefghij"]
+        data = self.data(rows + rows)
+        done = self.theseus("finetune", "--model", model, "--data", data, "--out", self.here / "out",
+                            "--steps", "1", "--batch-size", "4", "--threads", "1", "--quiet", "--json")
+        record = json.loads(done.stdout)
+        held_out = record["held_out"]["examples"]
+        self.assertEqual(held_out, 4)
+        self.assertLess(record["data"]["examples"], 36)
+        self.assertGreaterEqual(record["data"]["examples"], 32)
+        self.assertIn("were not learnt from", record["notes"][0])
 
     def test_causal(self):
         model = self.model_with_words("mistral")

@@ -14,9 +14,8 @@ PAPER = ROOT / "examples" / "paper"
 TOKENIZER = ROOT / "tests" / "fixtures" / "data" / "tokenizers" / "t5" / "spiece.model"
 VOCABULARY = 400
 IMAGES = {"wider", "narrower", "shots", "same_width", "deeper", "ablation", "strengths", "cosine",
-          "cost", "bounds"}
+          "cost", "bounds", "warm_start"}
 TEXTS = {"text_probe", "head_reuse", "summaries"}
-LATER = {"warm_start"}  # needs 'theseus finetune'
 NAMES = ["cat", "dog", "house", "garden", "roof", "sea", "shore", "shell", "fox", "people"]
 
 
@@ -52,7 +51,7 @@ class Paper(DigitsTest):
 
     def test_all_are_run(self):
         scripts = {path.stem for path in PAPER.glob("*.sh")} - {"settings"}
-        self.assertEqual(scripts, IMAGES | TEXTS | LATER)
+        self.assertEqual(scripts, IMAGES | TEXTS)
         readme = (PAPER / "README.md").read_text()
         for script in scripts:
             self.assertIn(f"`{script}.sh`", readme)
@@ -89,7 +88,23 @@ class Paper(DigitsTest):
                              (metric, [0, 1, 2]))
             self.assertEqual(record["best"]["alpha"], 1)
         self.assertIn("## alpha without labels, K = 2", said)
+        self.assertNotIn("gradient-mask", said)  # which needs equal shapes
         self.assertIn("<svg", (out / "strengths.html").read_text())
+
+    def test_strengths_of_equal_shapes(self):
+        """Also GradFix's curve: what of the update the target's gradients agree with."""
+        said, out = self.digits("strengths", "--batch-size", "20", MOST=2, STEP=1, SHOTS=3,
+                                TARGET=self.models / "base")
+        place = out / "strengths" / "3"
+        curve = json.loads((place / "digits-gradient-mask.json").read_text())["curve"]
+        self.assertEqual([point["alpha"] for point in curve], [0, 1, 2])
+        whole = json.loads((place / "digits-curve.json").read_text())["curve"]
+        self.assertEqual(curve[0]["value"], whole[0]["value"])
+        self.assertGreater(curve[1]["value"], curve[0]["value"] + 0.05)
+        mask = json.loads((place / "digits-masked" / "theseus.json").read_text())["mask"]
+        self.assertEqual((mask["mask"], mask["vote"]), ("normal", "majority"))
+        self.assertIn("## alpha, gradient-mask, K = 3", said)
+        self.assertEqual(len(list(place.glob("*.json"))), 3)
 
     def test_cosine(self):
         said, out = self.digits("cosine", "--batch-size", "20", BATCHES=2)
@@ -103,11 +118,28 @@ class Paper(DigitsTest):
     def test_cost(self):
         said, _ = self.digits("cost", "--batch-size", "20",
                               TARGETS=f"{self.models / 'base'} {self.models / 'wide'}")
-        self.assertIn("| base | 48 |", said)
-        self.assertIn("| wide | 96 |", said)
-        for seconds, memory in re.findall(r"\| \d+ \| (\S+) \| (\S+) \|", said):
+        found = re.findall(r"\| (\w+) \| (\d+) \| (\S+) \| (\S+) \| (\S+) \|", said)
+        self.assertEqual([row[:3] for row in found], [
+            ("base", "48", "procrustes"), ("base", "48", "gradient-mask"),
+            ("wide", "96", "procrustes"), ("wide", "96", "procrustes:mask")])
+        for *_, seconds, memory in found:
             self.assertGreater(float(memory), 20)
             self.assertLess(float(seconds), 60)
+
+    def test_warm_start(self):
+        said, out = self.digits("warm_start", "--batch-size", "20", "--split", "val", "--validation",
+                                "test", "--validate-every", "2", "--lr", "1e-4", STEPS=4)
+        head, _, *lines = [line for line in said.splitlines() if line.startswith("|")]
+        self.assertEqual(head, "| step | cold: accuracy | warm: accuracy | cold: loss | warm: loss |")
+        rows = [[float(cell) for cell in line.strip("| ").split("|")] for line in lines]
+        self.assertEqual([row[0] for row in rows], [0, 2, 4])
+        _, cold, warm, cold_loss, warm_loss = rows[0]
+        self.assertGreater(warm, cold + 0.3)
+        self.assertLess(warm_loss, cold_loss)
+        record = json.loads((out / "warm" / "digits" / "warm" / "theseus.json").read_text())
+        self.assertAlmostEqual(record["curve"][0]["value"], warm, places=4)
+        self.assertEqual(record["start_from"], str(out / "warm" / "digits" / "update"))
+        self.assertIn("Trainings compared", (out / "warm_start.html").read_text())
 
     def test_bounds(self):
         said, out = self.digits("bounds", TUNED_TARGET=self.here / "tuned")

@@ -50,15 +50,32 @@ TEST(Sources, EverySourceRefusesAFileThatIsNotItsOwn) {
   }
 }
 
-TEST(OpenExamples, NoneRecognisesListsWhatThereIs) {
+// What helps is said, and not everything that there is.
+TEST(OpenExamples, NoneRecognisesSaysWhatIsThere) {
   const ScratchDir scratch;
+  const auto said = [&](const std::string& words) {
+    auto text = error_of([&] { open_examples(words, ""); });
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    EXPECT_LT(text.size(), words.size() + 500) << text;
+    EXPECT_EQ(text.find("webdataset"), std::string::npos) << text;
+    return text;
+  };
+  expect_parts(said(scratch.path().string()), "NAME:PATH", "empty", "docs/data.md");
+  scratch.file("a/1.ppm", ppm(9));
+  scratch.file("a/2.ppm", ppm(9));
+  expect_parts(said((scratch / "a").string()), "holds 1.ppm, 2.ppm", "a folder for each class");
+  scratch.file("b/deep/er/1.ppm", ppm(9));
+  expect_parts(said((scratch / "b").string()), "holds deep", "folders of classes need images");
+  const auto rows = scratch.file("rows.jsonl", "{\"premise\": \"p\"}\n");
+  expect_parts(said(rows.string()), "takes this file", "jsonl:PATH with --wording", "'text'");
+  expect_parts(said(scratch.file("x.parquet", "PAR1").string()), "Parquet is not read");
+  expect_parts(said(scratch.file("x.odd", "?").string()), "folders of images, or .jsonl");
+  expect_parts(said((scratch / "absent").string()), "no such file or folder");
   expect_parts(
-      error_of([&] { open_examples(scratch.path().string(), ""); }), "NAME:PATH",
-      "folders: ", "webdataset: ", "rte: ");
+      said("eurosatt:" + scratch.path().string()), "'eurosatt' is no layout",
+      "do you mean eurosat?");
   expect_parts(
-      error_of([&] { open_examples((scratch / "absent").string(), ""); }), "no such file or folder",
-      "eurosat: ");
-  expect_parts(error_of([&] { open_examples("nobody:here", ""); }), "nobody:here", "cifar: ");
+      error_of([&] { open_examples("nobody:here", ""); }), "nobody:here", "there are: cars");
   expect_parts(error_of([&] { open_examples("", ""); }), "NAME:PATH");
   expect_parts(error_of([&] { open_examples("folders:", ""); }), "no path after");
 }

@@ -12,7 +12,9 @@ namespace theseus::tests {
 
 // An image of one row and two pixels: (red, 1, 2) and (3, 4, 5).
 inline std::string ppm(int red) {
-  return std::string("P6\n2 1\n255\n") + static_cast<char>(red) + "\1\2\3\4\5";
+  std::string text = "P6\n2 1\n255\n";
+  text.push_back(static_cast<char>(red));
+  return text.append("\1\2\3\4\5");
 }
 
 inline std::vector<int> values(const data::Image& image) {

@@ -3,13 +3,16 @@
 #include "theseus/evaluate/head.h"
 
 #include <cmath>
+#include <filesystem>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include "theseus/checkpoint/write.h"
 #include "theseus/evaluate/features.h"
 #include "theseus/output/job.h"
+#include "theseus/output/sentence_head.h"
 
 #include "tests/support/cases.h"
 #include "tests/support/expect_error.h"
@@ -148,6 +151,35 @@ TEST(Head, SaysWhatIsMissing) {
   const auto& inputs = pair.planted.inputs;
   tests::expect_parts(
       tests::error_of([&] { head.logits(pair.target.forward(inputs), inputs); }), "no pooler");
+}
+
+// A head beside an encoder without pooler reads the features that a probe reads.
+TEST(Head, BesideABareEncoder) {
+  const tests::ScratchDir dir;
+  const auto base = checkpoint::Checkpoint::open(tests::case_path("bert_bare"));
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& info : base.tensors()) {
+    if (info.name.find("pooler") == std::string::npos) {
+      tensors.emplace_back(info.name, base.tensor(info.name));
+    }
+  }
+  checkpoint::write_safetensors(dir / "model.safetensors", tensors);
+  std::filesystem::copy_file(tests::case_path("bert_bare") / "config.json", dir / "config.json");
+  auto model = model::Model::open(dir.path());
+  const auto width = model.architecture().head_width;
+  EXPECT_FALSE(find_head(model).weight.defined());
+  at::manual_seed(2);
+  output::write_sentence_head(
+      {.weight = at::randn({3, width}), .bias = at::randn({3})}, dir.path());
+  const auto head = find_head(model);
+  ASSERT_EQ(head.weight.size(0), 3);
+  EXPECT_EQ(head.space, feature_space(model.architecture()));
+  EXPECT_EQ(head.output, "");
+  const auto inputs = tests::case_inputs("bert_bare");
+  const auto outputs = model.forward(inputs);
+  EXPECT_TRUE(at::allclose(head.logits(outputs, inputs), outputs.at("logits"), 1e-5, 1e-6));
+  model.detach();
+  EXPECT_FALSE(model.forward(inputs).contains("logits"));
 }
 
 }  // namespace

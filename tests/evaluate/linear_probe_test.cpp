@@ -48,6 +48,31 @@ TEST(LinearProbe, LogisticIsAtTheMinimum) {
   }
 }
 
+// Both classes have the same features: nothing can be told, and the gradient at the start is rounding.
+TEST(LinearProbe, LogisticEndsWhereFeaturesTellNothing) {
+  at::manual_seed(6);
+  const auto half = at::randn({40, 5}, at::kDouble) * 3 + 0.1;
+  const auto labels = at::cat({at::zeros(40, at::kLong), at::ones(40, at::kLong)});
+  for (const double strength : {0.01, 1.0, 1e4}) {
+    for (const auto& rows : {half, at::full({40, 5}, 0.1, at::kDouble), half * 1e-6, half * 1e6}) {
+      const auto features = at::cat({rows, rows.flip(0)});
+      const auto probe = fit_logistic(features, labels, 2, strength);
+      const auto p = probe.scores(features).softmax(1);
+      EXPECT_LT((p - 0.5).abs().max().item<double>(), 1e-6) << strength;
+    }
+  }
+}
+
+// Rounding of a constant feature is no deviation to divide by.
+TEST(LinearProbe, AConstantFeatureChangesNothing) {
+  const auto data = clouds();
+  const auto constant = at::full({90, 1}, 0.1, at::kDouble);
+  const auto with = fit_logistic(at::cat({data.features, constant}, 1), data.labels, 3, 1);
+  const auto without = fit_logistic(data.features, data.labels, 3, 1);
+  EXPECT_LT(with.weight.select(1, 6).abs().max().item<double>(), 1e-6);
+  EXPECT_LT((with.weight.narrow(1, 0, 6) - without.weight).abs().max().item<double>(), 1e-6);
+}
+
 TEST(LinearProbe, RidgeIsTheLeastSquaresSolution) {
   const auto data = clouds();
   const auto probe = fit_ridge(data.features, data.labels, 3, 10);

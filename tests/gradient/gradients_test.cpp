@@ -6,6 +6,9 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include "theseus/model/attach.h"
+
+#include "tests/gradient/weight_gradients.h"
 #include "tests/support/cases.h"
 #include "tests/support/expect_error.h"
 
@@ -181,7 +184,7 @@ TEST_P(EveryKind, OutputGradientsMakeTheBiases) {
     }
     const auto& gradient = outputs.at(layer.module).gradient;
     const auto sum = gradient.reshape({-1, gradient.size(-1)}).sum(0);
-    EXPECT_TRUE(at::allclose(sum, weights.by_tensor.at(layer.bias), 1e-8, 1e-12)) << layer.module;
+    EXPECT_TRUE(at::allclose(sum, weights.at(layer.bias), 1e-8, 1e-12)) << layer.module;
   }
 }
 
@@ -206,8 +209,8 @@ TEST(WeightGradients, LeaveTheModelAsItWas) {
   const auto gradients = weight_gradients(model, token_loss(), batch);
   EXPECT_TRUE(at::equal(model.forward(batch.batch).at("logits"), before));
   EXPECT_FALSE(model.forward(batch.batch).at("logits").requires_grad());
-  for (const auto& parameter : model.architecture().parameters) {
-    EXPECT_EQ(gradients.of(parameter).sizes(), at::IntArrayRef(parameter.shape)) << parameter.name;
+  for (const auto& [tensor, shape] : model::tensor_shapes(model.architecture())) {
+    EXPECT_EQ(gradients.at(tensor).sizes(), at::IntArrayRef(shape)) << tensor;
   }
 }
 
@@ -217,8 +220,8 @@ TEST(WeightGradients, OfSomeTensorsAlone) {
   const auto all = weight_gradients(model, token_loss(), batch);
   const std::string one = model.architecture().linears.front().weight;
   const auto some = weight_gradients(model, token_loss(), batch, {one});
-  ASSERT_EQ(some.by_tensor.size(), 1);
-  EXPECT_TRUE(at::allclose(some.by_tensor.at(one), all.by_tensor.at(one), 1e-12, 1e-15));
+  ASSERT_EQ(some.size(), 1);
+  EXPECT_TRUE(at::allclose(some.at(one), all.at(one), 1e-12, 1e-15));
   tests::expect_parts(
       tests::error_of([&] { weight_gradients(model, token_loss(), batch, {"x"}); }), "no tensor x");
 }
@@ -236,8 +239,7 @@ TEST(Trainable, LeavesAreWiderThanThePass) {
   EXPECT_EQ(leaf.scalar_type(), at::kFloat);
   const auto before = add_gradients(trainable, token_loss(), batch, 1).loss;
   const auto cosine =
-      at::cosine_similarity(leaf.grad().flatten(), expected.by_tensor.at(name).flatten(), 0)
-          .item<double>();
+      at::cosine_similarity(leaf.grad().flatten(), expected.at(name).flatten(), 0).item<double>();
   EXPECT_GT(cosine, 0.99);
   leaf.detach().mul_(3);
   EXPECT_NE(add_gradients(trainable, token_loss(), batch, 1).loss, before);

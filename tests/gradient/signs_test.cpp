@@ -8,6 +8,7 @@
 
 #include "theseus/checkpoint/checkpoint.h"
 
+#include "tests/gradient/weight_gradients.h"
 #include "tests/support/expect_error.h"
 
 namespace theseus::gradient {
@@ -51,8 +52,7 @@ class GoldenSigns : public testing::Test {
 
   // The mean gradient, by tensor.
   std::map<std::string, at::Tensor> gradients() {
-    return weight_gradients(model_, loss(), batch(0, golden("labels").size(0)), tensors())
-        .by_tensor;
+    return weight_gradients(model_, loss(), batch(0, golden("labels").size(0)), tensors());
   }
 
   checkpoint::Checkpoint golden_ = checkpoint::Checkpoint::open(kFixture + "/golden.safetensors");

@@ -54,6 +54,16 @@ TEST(Methods, ATikhonovMapShrinksWithTheRidge) {
   EXPECT_LT(small.norm().item<double>(), std::sqrt(8.0));
 }
 
+TEST(Methods, WhatIsBelowTheFloorIsNotTakenForStatistics) {
+  auto problem = problem_of(gaussian(300, 20, 1), gaussian(300, 33, 2));
+  problem.floor = 2 * problem.cross.norm().item<double>();
+  const auto map = solve("procrustes", problem);
+  EXPECT_EQ(map.rank, 0);
+  EXPECT_EQ(map.completed, 20);
+  EXPECT_LT(distance(map.matrix, at::eye(20, 33)), 1e-6);
+  EXPECT_EQ(solve("procrustes", problem, {.rank = Rank::kArbitrary}).rank, 0);
+}
+
 TEST(Methods, WideningKeepsTheNorm) {
   const auto map = solve("procrustes", problem_of(gaussian(300, 20, 1), gaussian(300, 33, 2)));
   const auto delta = gaussian(20, 20, 3).to(at::kFloat);

@@ -54,6 +54,32 @@ TEST(SideFiles, CopiesWhatIsNotWeights) {
   EXPECT_EQ(std::distance(fs::directory_iterator(to.path()), {}), 7);
 }
 
+TEST(SideFiles, CopiesWhatModulesOfSentenceTransformersName) {
+  const ScratchDir from;
+  const ScratchDir elsewhere;
+  furnish(from, elsewhere);
+  from.file("modules.json", R"([{"name": "0", "path": ""}, {"name": "1", "path": "1_Pooling"},
+      {"name": "2", "path": "2_Dense"}, {"name": "3", "path": "../outside"},
+      {"name": "4", "path": "3_Normalize"}, {"name": "5", "path": ".hidden"}, 6])");
+  from.file("1_Pooling/config.json", "pooling");
+  from.file("2_Dense/model.safetensors", "weights");
+  from.file(".hidden/config.json", "not named");
+  const auto target = model::Model::open(from.path());
+  const ScratchDir to;
+  to.file("1_Pooling/config.json", "ours");
+  const auto result = copy_side_files(target, to.path());
+  EXPECT_EQ(std::count(result.copied.begin(), result.copied.end(), "2_Dense/model.safetensors"), 1);
+  EXPECT_EQ(read_bytes(to / "1_Pooling/config.json"), "ours");
+  EXPECT_EQ(read_bytes(to / "2_Dense/model.safetensors"), "weights");
+  EXPECT_FALSE(fs::exists(to / ".hidden"));
+  EXPECT_FALSE(fs::exists(to / "onnx"));
+  from.file("modules.json", "no list");
+  const ScratchDir without;
+  copy_side_files(target, without.path());
+  EXPECT_TRUE(fs::exists(without / "modules.json"));
+  EXPECT_FALSE(fs::exists(without / "2_Dense"));
+}
+
 TEST(SideFiles, AWeightsFileBesideItsConfigIsAModelsDirectory) {
   const ScratchDir from;
   const ScratchDir elsewhere;

@@ -132,6 +132,47 @@ TEST(Page, Diagnose) {
   EXPECT_DOUBLE_EQ(part<HeatMap>(found, "Rank share").values[0][0].value(), 0.75);
 }
 
+TEST(Page, DiagnoseShowsCentredCosinesAndResiduals) {
+  const auto page = make_page({read_document(
+      R"({"kind": "diagnose", "verdict": "may work", "spaces": [
+        {"space": "visual.0.q", "before": 0.1, "after": 0.9, "centred": 0.5, "residual": 0.75},
+        {"space": "visual.1.q", "before": 0.2, "after": 0.8, "centred": -0.5, "residual": 1.25}]})",
+      "diagnose.json")});
+  const auto& found = section(page, "Diagnosis");
+  const auto& centred = part<HeatMap>(found, "Cosine after mapping, about the means");
+  EXPECT_DOUBLE_EQ(centred.values[0][1].value(), -0.5);
+  EXPECT_DOUBLE_EQ(part<HeatMap>(found, "Cosine before").scale.strong, centred.scale.strong);
+  EXPECT_DOUBLE_EQ(centred.scale.strong, -0.5);
+  const auto& residual = part<HeatMap>(found, "Residual");
+  EXPECT_DOUBLE_EQ(residual.scale.strength(residual.values[0][0].value()), 0.75);
+  EXPECT_DOUBLE_EQ(residual.scale.strength(residual.values[0][1].value()), 1);
+  const auto& table = part<Table>(found, "Spaces");
+  ASSERT_EQ(table.rows.size(), 2U);
+  const auto text = as_markdown(page);
+  expect_parts(
+      text, "Cosine after mapping, about the means", "Residual",
+      "| space | before | after | centred | residual |",
+      "| visual.1.q | 0.2 | 0.8 | -0.5 | 1.25 |");
+  expect_parts(as_html(page), "Cosine after mapping, about the means", "Residual", "-0.5", "1.25");
+}
+
+// Of a choice without labels every number of the curve, and a plain word where nothing helped.
+TEST(Page, SweepKeepsCosines) {
+  const auto page = make_page({read_document(
+      R"({"kind": "sweep", "metric": "agreement", "curve": [
+        {"alpha": 0, "value": 0, "low": 0, "high": 0, "cosine": 0, "centred": 0},
+        {"alpha": 1, "value": -0.25, "low": -0.5, "high": 0, "cosine": 0.125, "centred": -0.375}],
+        "best": {"alpha": 0, "value": 0}, "base": {"value": 0}})",
+      "sweep.json")});
+  expect_parts(story(page, 0), "The best is alpha = 0", "The update did not help.");
+  expect_parts(
+      as_markdown(page), "| alpha | agreement | low | high | cosine | centred |",
+      "| 1 | -0.25 | -0.5 | 0 | 0.125 | -0.375 |");
+  const auto labelled = as_markdown(make_page({read_document(kSweepSample, "sweep.json")}));
+  EXPECT_EQ(labelled.find("centred"), std::string::npos);
+  EXPECT_EQ(labelled.find("did not help"), std::string::npos);
+}
+
 TEST(Page, OptionalFieldsMayBeMissing) {
   for (const char* text :
        {R"({"theseus": "1", "spaces": [], "parameters": []})",
@@ -203,13 +244,27 @@ TEST(Report, TrainingsAreComparedByTheStepsTheyTake) {
   ASSERT_EQ(table.columns.size(), 3);
   EXPECT_EQ(table.columns[1].title, "cold");
   EXPECT_EQ(table.columns[2].title, "warm (from carried)");
-  ASSERT_EQ(table.rows.size(), 4);
+  ASSERT_EQ(table.rows.size(), 5);
   EXPECT_EQ(table.rows[0][0].text, "0.5");  // half of the way from 0.1 to 0.9
   EXPECT_EQ(table.rows[0][1].text, "10");
   EXPECT_EQ(table.rows[0][2].text, "0");
   EXPECT_EQ(table.rows[3][0].text, "0.9");
   EXPECT_EQ(table.rows[3][1].text, "20");
   EXPECT_EQ(table.rows[3][2].text, "10");
+  EXPECT_EQ(table.rows[4][0].text, "0.95");  // only one comes to that
+  EXPECT_EQ(table.rows[4][1].text, "not reached");
+  EXPECT_EQ(table.rows[4][2].text, "10");
+  // One that never gets better leaves only what the other comes to.
+  auto flat = kFinetuneSample;
+  for (const char* value : {"0.5, \"loss\"", "0.9, \"loss\"", "0.8, \"loss\""}) {
+    flat.replace(flat.find(value), 3, "0.1");
+  }
+  const auto stuck = make_page({warm, read_document(flat, "runs/cold/theseus.json")});
+  const auto& rest =
+      part<Table>(section(stuck, "Trainings compared"), "Steps to the same accuracy");
+  ASSERT_EQ(rest.rows.size(), 1);
+  EXPECT_EQ(rest.rows[0][1].text, "not reached");
+  EXPECT_EQ(rest.rows[0][2].text, "10");
   auto other = kWarmSample;
   other.replace(other.find("xxh3:1"), 6, "xxh3:2");
   const auto apart = make_page({cold, read_document(other, "runs/warm/theseus.json")});

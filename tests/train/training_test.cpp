@@ -14,6 +14,7 @@
 #include "theseus/train/batches.h"
 #include "theseus/train/choose.h"
 #include "theseus/train/finetune.h"
+#include "theseus/train/held_out.h"
 #include "theseus/train/lora.h"
 #include "theseus/train/save.h"
 
@@ -160,6 +161,30 @@ TEST(Finetune, ImagesThatAreNotKeptAreTheSame) {
   tests::expect_parts(
       tests::error_of([&] { Batches(portion, model, reader, {.batch_size = 41}, silent); }),
       "--batch-size 41", "only 40 examples");
+}
+
+// What is measured goes through the model in the parts that training uses, and is the same.
+TEST(HeldOut, MeasuresInParts) {
+  auto model = model::Model::open(kFixtures + "clip");
+  model::Reader reader(model, 0);
+  const auto examples = data::open_examples(kFixtures + "images.csv", "");
+  const Count silent = [](int64_t, int64_t) {};
+  const auto loss = gradient::loss_for(model, reader, examples, {"a photo of a {c}."});
+  std::vector<int64_t> sizes;
+  const gradient::Loss watched = [&](const model::Outputs& outputs,
+                                     const gradient::Labelled& batch) {
+    sizes.push_back(batch.size());
+    return loss(outputs, batch);
+  };
+  HeldOut held_out({&examples, data::every(examples)}, model, reader, {.batch_size = 32}, silent);
+  const auto whole = held_out.measure(watched, 0, silent);
+  EXPECT_EQ(sizes, (std::vector<int64_t>{32, 8}));
+  sizes.clear();
+  const auto parts = held_out.measure(watched, 12, silent);
+  EXPECT_EQ(sizes, (std::vector<int64_t>{12, 12, 8, 8}));
+  EXPECT_EQ(parts.count, 40);
+  EXPECT_EQ(parts.right, whole.right);
+  EXPECT_NEAR(parts.loss, whole.loss, 1e-6);
 }
 
 // The factors beside the weights compute what they compute multiplied into them.

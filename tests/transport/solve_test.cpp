@@ -158,6 +158,10 @@ class Fixture {
       const auto half = left.defined() ? left.matmul(core) : core;
       return right.defined() ? half.matmul(right.t()) : half;
     };
+    if (expected.cross.norm().item<double>() <= found.floor) {  // rows that are all the same
+      EXPECT_LE(found.cross.norm().item<double>(), found.floor) << space;
+      return;
+    }
     const auto& [s, t] = std::pair(found.source_basis, found.target_basis);
     // Outputs in float32 against float64.
     EXPECT_LT(tests::frobenius_error(expanded(s, found.cross, t), expected.cross), 1e-5) << space;

@@ -27,6 +27,8 @@ std::string compare_markdown(const nlohmann::ordered_json& record) {
     }
     text += several ? fmt::format(" {:.2f} |\n", by * row.at("mean").get<double>()) : "\n";
   }
+  text += "\n" + record.at("metric").get<std::string>() + (by == 100 ? " in percent" : "") +
+          ", with 95 % intervals\n";
   for (const auto& note : record.at("notes")) {
     text += "\n" + note.get<std::string>() + "\n";
   }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/evaluate/head.h"
 
 namespace theseus::cli {
@@ -44,7 +45,8 @@ void EvaluateOptions::add(CLI::App& app) {
   app.add_option("--answer", how.answer, "what the model should write");
   app.add_option("--max-length", how.longest, "tokens of a text (default: what the model takes)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--pack", how.feed.pack, "perplexity: texts end to end in rows of so many tokens")
+  app.add_option(
+         "--pack", how.feed.pack, "of causal models: texts end to end in rows of so many tokens")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
   app.add_option("--new-tokens", how.settings.new_tokens, "of a summary, at most")
       ->capture_default_str()
@@ -92,6 +94,15 @@ void take_head(
       evaluate::carry_head(path, alignment, target, how, watch));
 }
 
+std::string prompts_text(const nlohmann::ordered_json& record) {
+  constexpr size_t kShown = 3;
+  return record.contains("prompts")
+             ? fmt::format(
+                   "{:<12} {}\n", "prompts",
+                   joined(record.at("prompts").get<std::vector<std::string>>(), kShown))
+             : "";
+}
+
 std::string score_text(const nlohmann::ordered_json& record) {
   const std::string metric = record.at("metric");
   const double by = metric == "perplexity" ? 1 : 100;
@@ -112,6 +123,7 @@ std::string score_text(const nlohmann::ordered_json& record) {
         "{:<12} of {}, through the map of {}\n", "head", head.at("from").get<std::string>(),
         head.at("through").get<std::string>());
   }
+  text += prompts_text(record);
   text += fmt::format("{:<12} {}\n", "input", record.at("input").get<std::string>());
   for (const auto& note : record.at("notes")) {
     text += "note: " + note.get<std::string>() + "\n";

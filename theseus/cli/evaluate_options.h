@@ -35,6 +35,8 @@ void take_head(
     evaluate::EvaluateOptions& how,
     const evaluate::Watch& watch);
 
+// A line with what classes were named by; empty where prompts play no part.
+std::string prompts_text(const nlohmann::ordered_json& record);
 // A line with score, interval and what was measured, and the notes.
 std::string score_text(const nlohmann::ordered_json& record);
 

@@ -41,6 +41,13 @@ void FinetuneOptions::add_data(CLI::App& app) {
   app.add_option(
       "--validation", how.validation,
       "what is measured on: a split of the data, other data, or none (default: a tenth held out)");
+  app.add_option(
+      "--validation-split", how.validation_split,
+      "of other data: train, val or test (default: val, or the only one)");
+  app.add_option(
+         "--validation-limit", how.validation_limit,
+         "draw so many of a split or of other data (default: all)")
+      ->check(kCount);
   app.add_option("--limit", how.limit, "draw so many examples (default: all)")->check(kCount);
   app.add_option(
       "--template", how.templates, "zero-shot prompt, {c} is the class; may be repeated");
@@ -49,6 +56,8 @@ void FinetuneOptions::add_data(CLI::App& app) {
   app.add_option("--answer", how.answer, "what the model should write");
   app.add_option("--max-length", how.longest, "tokens of a text (default: what the model takes)")
       ->check(kCount);
+  app.add_option("--pack", how.pack, "of causal models: texts end to end in rows of so many tokens")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
 }
 
 void FinetuneOptions::add_training(CLI::App& app) {
@@ -113,11 +122,7 @@ train::FinetuneOptions FinetuneOptions::read() const {
   result.placement = {.device = parse_device(device_), .dtype = parse_compute_dtype(dtype_)};
   result.version = THESEUS_VERSION;
   result.words = given_options(*app_);
-  for (const char* name : {"freeze", "lora-on", "template"}) {
-    if (const auto all = app_->get_option(std::string("--") + name)->results(); all.size() > 1) {
-      result.words[name] = all;
-    }
-  }
+  result.recipe = recipe_of(*app_);
   return result;
 }
 

@@ -30,7 +30,9 @@ std::string text_of(
   }
 }
 
-int run(const TransportOptions& options, TransportOptions::For command, Job job) {
+}  // namespace
+
+int run_job(const TransportOptions& options, TransportOptions::For command, Job job) {
   const c10::NoGradGuard no_gradients;
   const auto given = options.job();
   JobProgress progress(options.quiet);
@@ -46,12 +48,10 @@ int run(const TransportOptions& options, TransportOptions::For command, Job job)
   return kDone;
 }
 
-}  // namespace
-
 std::function<int()> add_job(CLI::App& app, TransportOptions::For command, Job job) {
   auto options = std::make_shared<TransportOptions>();
   options->add(app, command);
-  return [options, command, job] { return run(*options, command, job); };
+  return [options, command, job] { return run_job(*options, command, job); };
 }
 
 }  // namespace theseus::cli

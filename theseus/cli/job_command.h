@@ -16,4 +16,7 @@ using Job =
 // text or JSON.
 std::function<int()> add_job(CLI::App& app, TransportOptions::For command, Job job);
 
+// The second half of it.
+int run_job(const TransportOptions& options, TransportOptions::For command, Job job);
+
 }  // namespace theseus::cli

@@ -6,6 +6,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/data/splits.h"
 
 namespace theseus::cli {
 namespace {
@@ -15,8 +16,16 @@ constexpr int64_t kLongestRecipe = 1 << 20;
 const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",      "out",
                                                "help", "every", "save-every", "resume"};
 
-const std::set<std::string> kPaths = {"source",    "tuned", "target", "calibration",
-                                      "alignment", "model", "data",   "start-from"};
+const std::set<std::string> kPaths = {"source", "tuned", "target",     "calibration", "alignment",
+                                      "model",  "data",  "start-from", "validation"};
+
+// Where the command ran is not where its recipe will be. A split's name is no path, even where a file has it.
+std::string value_text(const std::string& name, const std::string& text) {
+  std::error_code ignored;
+  const bool path = kPaths.contains(name) && data::split_meant(text).empty() &&
+                    std::filesystem::exists(text, ignored);
+  return path ? std::filesystem::absolute(text).lexically_normal().string() : text;
+}
 
 std::string option_name(const CLI::Option& option) {
   return option.get_lnames().empty() ? "" : option.get_lnames().front();
@@ -32,12 +41,11 @@ nlohmann::ordered_json given_options(const CLI::App& command) {
       continue;
     }
     if (option->get_expected_max() > 0) {
-      // Where the command ran is not where its recipe will be.
-      const auto text = option->results().front();
-      std::error_code ignored;
-      given[name] = kPaths.contains(name) && std::filesystem::exists(text, ignored)
-                        ? std::filesystem::absolute(text).lexically_normal().string()
-                        : text;
+      auto all = nlohmann::ordered_json::array();
+      for (const auto& text : option->results()) {
+        all.push_back(value_text(name, text));
+      }
+      given[name] = all.size() == 1 ? all.front() : all;
     } else if (option->as<bool>()) {  // --center=false is as if it were not there
       given[name] = "true";
     }
@@ -46,11 +54,19 @@ nlohmann::ordered_json given_options(const CLI::App& command) {
 }
 
 std::string recipe_of(const CLI::App& command) {
+  return recipe_of(given_options(command));
+}
+
+std::string recipe_of(const nlohmann::ordered_json& given) {
   YAML::Emitter yaml;
   yaml << YAML::BeginMap;
-  const auto given = given_options(command);
   for (const auto& [name, value] : given.items()) {
-    yaml << YAML::Key << name << YAML::Value << value.get<std::string>();
+    yaml << YAML::Key << name << YAML::Value;
+    if (value.is_array()) {
+      yaml << value.get<std::vector<std::string>>();
+    } else {
+      yaml << value.get<std::string>();
+    }
   }
   yaml << YAML::EndMap;
   return std::string("# theseus run recipe.yaml --out DIR\n") + yaml.c_str() + "\n";
@@ -73,8 +89,12 @@ std::vector<RecipeLine> read_recipe(const std::filesystem::path& path) {
       require(item.first.IsScalar(), "line ", number, ": an option must be a word");
       const auto name = item.first.as<std::string>();
       require(seen.insert(name).second, "line ", number, ": ", name, " is given twice");
-      require(item.second.IsScalar(), "line ", number, ": ", name, " must have one value");
-      lines.push_back({number, name, item.second.as<std::string>()});
+      const bool several = item.second.IsSequence() && item.second.size() > 0;
+      for (size_t i = 0; i < (several ? item.second.size() : 1); ++i) {
+        const auto value = several ? item.second[i] : item.second;
+        require(value.IsScalar(), "line ", number, ": ", name, " must have one value");
+        lines.push_back({number, name, value.as<std::string>()});
+      }
     }
     const auto command = std::find_if(
         lines.begin(), lines.end(), [](const auto& line) { return line.name == "command"; });

@@ -165,4 +165,26 @@ std::string result_text(const ordered_json& record, const std::string& out) {
   return text + fmt::format("written to {}\n", out);
 }
 
+std::string several_text(
+    const std::vector<ordered_json>& records, const std::vector<output::JobOptions>& jobs) {
+  std::string text;
+  std::map<std::string, size_t> notes;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const auto& update = records[i].at("update");
+    text += fmt::format(
+        "{}: norm {:.4g} in the source, {:.4g} as carried{}\n", jobs[i].out.string(),
+        update.at("norm").get<double>(), update.at("carried_norm").get<double>(),
+        records[i].contains("there_before") ? "; it was there already" : "");
+    for (const auto& note : records[i].at("notes")) {
+      ++notes[note.get<std::string>()];
+    }
+  }
+  for (const auto& [note, count] : notes) {
+    text += fmt::format(
+        "note: {}{}\n", note,
+        count < records.size() ? fmt::format(" ({} of {} updates)", count, records.size()) : "");
+  }
+  return text;
+}
+
 }  // namespace theseus::cli

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "theseus/output/job.h"
 
 namespace theseus::cli {
 
@@ -12,5 +15,10 @@ std::string plan_text(const nlohmann::ordered_json& plan, bool every);
 
 // What a transport or an alignment did, in a few lines.
 std::string result_text(const nlohmann::ordered_json& record, const std::string& out);
+
+// What became of several updates: a line each, and notes once with those they are for.
+std::string several_text(
+    const std::vector<nlohmann::ordered_json>& records,
+    const std::vector<output::JobOptions>& jobs);
 
 }  // namespace theseus::cli

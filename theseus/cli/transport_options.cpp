@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 
 #include <ATen/Parallel.h>
@@ -88,9 +89,10 @@ std::string whole_number_error(const std::string& text) {
 
 // Options that decide the maps, and so are not given with an alignment.
 constexpr const char* kOfTheMaps[] = {
-    "--calibration", "--method", "--match",      "--center",     "--whiten", "--ridge",
-    "--rank",        "--depth",  "--batches",    "--batch-size", "--memory", "--save-every",
-    "--split",       "--shots",  "--max-length", "--in-order"};
+    "--calibration", "--method",     "--match",   "--center",  "--whiten",
+    "--ridge",       "--rank",       "--depth",   "--batches", "--batch-size",
+    "--memory",      "--save-every", "--split",   "--shots",   "--max-length",
+    "--in-order",    "--pack",       "--wording", "--second",  "--answer"};
 
 }  // namespace
 
@@ -130,6 +132,12 @@ void TransportOptions::add_calibration(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--max-length", job_.longest, "tokens of a text (default: what the models take)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app.add_option(
+         "--pack", job_.pack, "of causal models: texts end to end in rows of so many tokens")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
+  app.add_option("--wording", job_.wording.first, "text from fields, as in 'premise: {premise}'");
+  app.add_option("--second", job_.wording.second, "the second text of a pair");
+  app.add_option("--answer", job_.wording.answer, "what the model should write");
 }
 
 // What learns from labels is for those commands that say so.
@@ -186,9 +194,12 @@ void TransportOptions::add(CLI::App& app, For command) {
   source->type_name("MODEL");
   target->type_name("MODEL");
   if (command != For::kAlign) {
+    const bool several = command == For::kTransport;
     auto* tuned = app.add_option(
-        "--tuned", job_.tuned, "the tuned old model: directory, state dict or PEFT adapter");
-    tuned->type_name("PATH");
+        "--tuned", tuned_,
+        std::string("the tuned old model: directory, state dict or PEFT adapter") +
+            (several ? "; with --alignment several, each carried to a directory in --out" : ""));
+    tuned->type_name("PATH")->expected(1, several ? CLI::detail::expected_max_vector_size : 1);
     if (command != For::kPlan) {
       tuned->required();
     }
@@ -262,8 +273,39 @@ void TransportOptions::add(CLI::App& app, For command) {
   }
 }
 
+std::vector<output::JobOptions> TransportOptions::jobs() const {
+  std::vector<output::JobOptions> jobs;
+  if (tuned_.size() < 2) {
+    return jobs;
+  }
+  const auto every = job();
+  require(
+      !every.alignment.empty(),
+      "several --tuned go through one --alignment, which 'theseus align' makes");
+  std::map<std::string, std::string> names;
+  for (const auto& tuned : tuned_) {
+    const auto normal = tuned.lexically_normal();
+    const auto last = (normal.has_filename() ? normal : normal.parent_path()).filename();
+    std::error_code ignored;
+    const auto name = (std::filesystem::is_directory(tuned, ignored) ? last : last.stem()).string();
+    const auto [other, first] = names.emplace(name, tuned.string());
+    require(
+        first && name != "." && name != "..", "--tuned: ", tuned.string(),
+        first ? " has no name" : " and " + other->second + " would both be written to",
+        first ? "" : " " + (every.out / name).string());
+    auto job = every;
+    job.tuned = tuned;
+    job.out = every.out / name;
+    job.words["tuned"] = std::filesystem::absolute(tuned).lexically_normal().string();
+    job.recipe = recipe_of(job.words);
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
 output::JobOptions TransportOptions::job() const {
   auto job = job_;
+  job.tuned = tuned_.empty() ? "" : tuned_.front();
   if (!job.alignment.empty()) {
     for (const char* option : kOfTheMaps) {
       const auto* given = app_->get_option_no_throw(option);

@@ -18,6 +18,8 @@ class TransportOptions {
 
   // Throws InputError for a value that is none. Sets the number of threads.
   output::JobOptions job() const;
+  // One for each --tuned when several are given, else none. Each has a directory of its own in --out.
+  std::vector<output::JobOptions> jobs() const;
 
   bool json = false;
   bool quiet = false;
@@ -30,6 +32,7 @@ class TransportOptions {
 
   CLI::App* app_ = nullptr;
   output::JobOptions job_;
+  std::vector<std::filesystem::path> tuned_;
   std::string norms_ = "diagonal", rank_ = "complete", depth_, memory_, device_ = "cpu";
   std::string mask_, vote_ = "mean", template_;
   int64_t threads_ = 0;

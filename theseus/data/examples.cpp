@@ -3,6 +3,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/data/listing.h"
+#include "theseus/data/unrecognised.h"
 
 namespace theseus::data {
 namespace {
@@ -18,14 +19,6 @@ std::vector<const Row*> recognising(const std::filesystem::path& path, bool gene
     }
   }
   return rows;
-}
-
-std::string looked_for() {
-  std::string text;
-  for (const auto& row : all_sources()) {
-    text += c10::str("\n  ", row.name, ": ", row.object->summary);
-  }
-  return text;
 }
 
 std::string name_list(const std::vector<const Row*>& rows) {
@@ -50,12 +43,9 @@ const Row& recognised(const std::string& words) {
   if (rows.empty()) {
     rows = recognising(words, /*general=*/true);
   }
-  const bool there = is_file(words) || is_folder(words);
-  require(
-      !rows.empty(), printable(words, 400),
-      there ? ": no source of data recognises this; name the layout, as in NAME:PATH. There are:"
-            : ": no such file or folder, and no NAME:PATH. There are:",
-      looked_for());
+  if (rows.empty()) {
+    throw InputError(why_unrecognised(words));
+  }
   require(
       rows.size() == 1, words, ": several sources of data recognise this: ", name_list(rows),
       "; name one, as in ", rows[0]->name, ":", words);

@@ -49,6 +49,12 @@ std::string choose_split(
   if (asked == kNotTest) {
     return has("train") ? "train" : has("val") ? "val" : there.empty() ? "" : there.front();
   }
+  if (asked == kHeldOut) {
+    require(
+        has("val") || there.size() <= 1, where.string(), " has no val split; there is ",
+        joined(there, there.size()), ": say which one is meant");
+    return has("val") ? "val" : there.empty() ? "" : there.front();
+  }
   require(
       asked.empty() || asked == "train" || asked == "val" || asked == "test", "unknown split '",
       printable(asked), "'; a split is train, val or test");

@@ -7,6 +7,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/json.h"
+#include "theseus/evaluate/compare_notes.h"
 #include "theseus/evaluate/prepared_once.h"
 #include "theseus/maps/method.h"
 #include "theseus/output/method_words.h"
@@ -34,6 +35,7 @@ EvaluateOptions on(
   auto how = options.evaluate;
   how.data = setting.data;
   how.split = split;
+  how.feed.pack = how.task.empty() || how.task == "perplexity" ? options.job.pack : 0;
   return how;
 }
 
@@ -42,6 +44,8 @@ output::JobOptions job_of(
     const CompareOptions& options, const Setting& setting, const std::string& method) {
   auto job = options.job;
   job.tuned = setting.tuned;
+  const auto& how = options.evaluate;
+  job.wording = {how.wording, how.second, how.answer};
   output::set_method(method, job);
   job.write = "update";
   job.words = {{"command", "compare"}, {"method", method}, {"tuned", setting.tuned}};
@@ -100,6 +104,8 @@ ordered_json cell(
   } else {
     job.split.clear();
     job.labels = false;
+    job.pack = 0;
+    job.wording = {"", "", ""};
   }
   std::error_code ignored;
   if (!fs::exists(directory, ignored)) {
@@ -140,12 +146,13 @@ ordered_json identity_of(const CompareOptions& options) {
   const auto& sampling = options.job.align.sampling;
   const auto& how = options.evaluate;
   ordered_json settings = ordered_json::array();
+  const bool worded = !(how.wording + how.second + how.answer).empty() || options.job.pack > 0;
   for (const auto& setting : options.settings) {
     settings.push_back(
         {setting.name, setting.tuned, setting.data, setting.calibration,
          stamps_of_model(setting.tuned)});
   }
-  return {
+  ordered_json identity = {
       {"version", options.job.version},
       {"source", options.job.source.string()},
       {"target", options.job.target.string()},
@@ -161,6 +168,10 @@ ordered_json identity_of(const CompareOptions& options) {
       {"strengths",
        {options.strengths.first, options.strengths.last, options.strengths.step,
         options.strengths.patience}}};
+  if (worded) {
+    identity["texts"] = {how.wording, how.second, how.answer, options.job.pack};
+  }
+  return identity;
 }
 
 // Cells of another comparison must not end up in this table.
@@ -296,6 +307,7 @@ ordered_json compare(
           known_cell(options, setting, rows[i].method, prepared, place / "cells" / name);
       table[i]["cells"][setting.name] = shown(found);
       record["metric"] = found.at("metric");
+      add_prompts_of(setting.name, found, record);
     }
     prepared.done();
   };
@@ -312,6 +324,7 @@ ordered_json compare(
     }
     row["mean"] = sum / static_cast<double>(row.at("cells").size());
   }
+  add_notes(record, table, options.validation, notes);
   watch(all, all, "compared");
   record["higher_is_better"] = record.at("metric") != "perplexity";
   record["rows"] = table;

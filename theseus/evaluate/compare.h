@@ -19,12 +19,14 @@ struct Setting {
 };
 
 struct CompareOptions {
-  output::JobOptions job;  // source, target, align, norms; its tuned and calibration are not used
+  // source, target, align, norms, pack (of calibrations, and of texts whose perplexity is measured); its tuned,
+  // calibration and wording are not used
+  output::JobOptions job;
   // "none" is the target as it is; others as output::set_method reads them
   std::vector<std::string> methods;
   std::vector<int64_t> batches;  // B-shot: one row for each; empty: as job says
   std::vector<Setting> settings;
-  EvaluateOptions evaluate;  // how; its data and split are not used
+  EvaluateOptions evaluate;  // how; its data, split and pack are not used
   std::string validation = "val", test = "test";
   Strengths strengths;
 };

@@ -1,11 +1,14 @@
 #include "theseus/evaluate/evaluate.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/data/sampling.h"
 #include "theseus/evaluate/head.h"
+#include "theseus/gradient/labelled.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -23,11 +26,8 @@ data::Examples open_data(
     const EvaluateOptions& options) {
   auto examples = data::open_examples(data, split);
   require(examples.size() > 0, data, " holds no examples");
-  examples.wording = model::wording_for(model, examples);
-  auto& wording = examples.wording;
-  wording.first = options.wording.empty() ? wording.first : options.wording;
-  wording.second = options.second.empty() ? wording.second : options.second;
-  wording.answer = options.answer.empty() ? wording.answer : options.answer;
+  examples.wording =
+      model::wording_for(model, examples, {options.wording, options.second, options.answer});
   return examples;
 }
 
@@ -41,14 +41,30 @@ std::vector<int64_t> choose(const data::Examples& examples, int64_t limit, uint6
 std::string task_word(
     const model::Model& model, const data::Examples& examples, const EvaluateOptions& options) {
   const bool given = options.settings.head != nullptr;
-  const auto word = !options.task.empty() ? options.task
-                    : given               ? "classify"
-                                          : task_for(model, examples);
+  auto word = !options.task.empty() ? options.task : given ? "classify" : task_for(model, examples);
+  std::replace(word.begin(), word.end(), '_', '-');  // as make_task() takes it
   require(!given || word == "classify", "--head is for the task classify, and the task is ", word);
   require(
       options.feed.pack == 0 || word == "perplexity", "--pack is for perplexity, and the task is ",
       word);
   return word;
+}
+
+FeedOptions feed_for(
+    const model::Model& model, const std::string& task, const EvaluateOptions& options) {
+  auto feed = options.feed;
+  feed.answers = task == "perplexity" && gradient::is_causal(model);
+  return feed;
+}
+
+void add_prompts(
+    const std::string& task,
+    const data::Examples& examples,
+    const Settings& settings,
+    ordered_json& record) {
+  if (task == "zero-shot") {
+    record["prompts"] = settings.templates.empty() ? examples.templates : settings.templates;
+  }
 }
 
 std::vector<std::string> notes_on_inputs(
@@ -67,17 +83,19 @@ std::vector<std::string> notes_on_inputs(
 }
 
 ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const Watch& watch) {
+  take_own_head(model);
   const auto examples = open_data(options.data, options.split, model, options);
   model::Reader reader(model, options.longest);
   const auto input = examples.image ? "images as in " + reader.images().origin
                                     : "text by " + reader.tokenizer().words();
   const auto word = task_word(model, examples, options);
   const auto task = make_task(word);
+  const auto feeding = feed_for(model, word, options);
   std::vector<std::string> skipped;
   const auto run = [&](const data::Examples& from, const std::vector<int64_t>& order,
                        const char* doing, const auto& take) {
     int64_t done = 0;
-    const auto lost = feed(from, order, reader, options.feed, [&](Step&& step) {
+    const auto lost = feed(from, order, reader, feeding, [&](Step&& step) {
       take(step);
       done += static_cast<int64_t>(step.examples.size());
       watch(done, static_cast<int64_t>(order.size()), doing);
@@ -104,6 +122,7 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
                          {"split", examples.split}, {"task", word}};
   record.update(describe(task->score()));
   record["classes"] = examples.classes.size();
+  add_prompts(word, examples, options.settings, record);
   if (!training.is_null()) {
     record["training"] = training;
   }

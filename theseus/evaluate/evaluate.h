@@ -45,6 +45,15 @@ std::vector<int64_t> choose(const data::Examples& examples, int64_t limit, uint6
 // The task asked for, or task_for(). Throws InputError when other options do not go with it.
 std::string task_word(
     const model::Model& model, const data::Examples& examples, const EvaluateOptions& options);
+// How examples are given to this task.
+FeedOptions feed_for(
+    const model::Model& model, const std::string& task, const EvaluateOptions& options);
+// What a zero-shot task names classes by, in `record` as "prompts"; other tasks have none.
+void add_prompts(
+    const std::string& task,
+    const data::Examples& examples,
+    const Settings& settings,
+    nlohmann::ordered_json& record);
 // Images that were left out, texts that were cut.
 std::vector<std::string> notes_on_inputs(
     const model::Reader& reader, const std::vector<std::string>& skipped);

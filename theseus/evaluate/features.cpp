@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -26,15 +27,11 @@ at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch)
       continue;
     }
     const auto rows = found->second.to(at::kCPU, at::kFloat);  // [n, t, d]
-    const auto mask = batch.find("attention_mask");
     if (batch.contains("pixel_values")) {
       return rows.select(1, 0);
     }
-    if (mask == batch.end()) {
-      return rows.mean(1);
-    }
-    const auto kept = mask->second.to(at::kCPU, at::kFloat).unsqueeze(2);  // [n, t, 1]
-    return (rows * kept).sum(1) / kept.sum(1);
+    const auto mask = batch.find("attention_mask");
+    return model::mean_of_tokens(rows, mask == batch.end() ? at::Tensor() : mask->second);
   }
   throw InputError("this model gives no features: neither an embedding nor hidden states");
 }

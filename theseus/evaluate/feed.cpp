@@ -8,6 +8,7 @@
 #include "theseus/base/error.h"
 #include "theseus/data/loader.h"
 #include "theseus/data/wording.h"
+#include "theseus/gradient/labelled.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -32,18 +33,14 @@ void feed_packed(
     const model::Reader& reader,
     const FeedOptions& options,
     const std::function<void(Step&&)>& take) {
-  std::vector<data::Worded> texts;
-  for (const auto i : order) {
-    texts.push_back(data::worded(examples, examples.wording, i));
-  }
-  const auto whole = reader.packed(texts, options.pack);
-  const auto rows = whole.at("input_ids").size(0);
+  auto plain = examples;
+  plain.wording.answer = options.answers ? examples.wording.answer : "";
+  const auto whole = gradient::read_packed(plain, order, reader, options.pack);
+  const auto rows = whole.size();
   for (int64_t first = 0; first < rows; first += options.batch_size) {
     const auto count = std::min(options.batch_size, rows - first);
-    Step step;
-    for (const auto& [name, tensor] : whole) {
-      step.batch[name] = tensor.narrow(0, first, count);
-    }
+    auto part = whole.part(first, count);
+    Step step{.batch = std::move(part.batch), .answers = part.wanted};
     step.examples.resize(static_cast<size_t>(count));
     std::iota(step.examples.begin(), step.examples.end(), first);
     take(std::move(step));
@@ -76,8 +73,18 @@ std::vector<std::string> feed(
         step.wanted.push_back(texts.back().answer);
       }
     }
-    step.batch = reader.texts(texts);
-    step.answers = reader.answers();
+    require(
+        step.wanted.empty() || step.wanted.size() == texts.size(),
+        texts.size() - step.wanted.size(), " of ", texts.size(),
+        " texts have no answer; all of them need one, or none");
+    if (options.answers && !examples.wording.answer.empty()) {
+      auto read = gradient::read_with_answers(examples, step.examples, reader);
+      step.batch = std::move(read.batch);
+      step.answers = read.wanted;
+    } else {
+      step.batch = reader.texts(texts);
+      step.answers = reader.answers();
+    }
     take(std::move(step));
   }
   return {};

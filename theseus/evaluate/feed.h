@@ -15,6 +15,8 @@ struct FeedOptions {
   int64_t batch_size = 32;
   int threads = 2;   // that decode images
   int64_t pack = 0;  // texts end to end in rows of so many ids; 0: one text a row
+  // Of a causal model: it reads the answers, too, where the wording has them, and Step::answers are their ids.
+  bool answers = false;
 };
 
 // Calls `take` with the examples of `order` as the model's inputs, batch by batch. Returns a message

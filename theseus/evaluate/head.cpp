@@ -8,6 +8,8 @@
 #include "theseus/base/error.h"
 #include "theseus/evaluate/features.h"
 #include "theseus/evaluate/linear_probe.h"
+#include "theseus/output/sentence_head.h"
+#include "theseus/output/side_files.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -73,7 +75,14 @@ at::Tensor Head::logits(const model::Outputs& outputs, const model::Batch& batch
   return at::addmm(bias, rows, weight.t());
 }
 
+void take_own_head(model::Model& model) {
+  if (!model.weights().has(model.architecture().head + ".weight")) {
+    output::take_sentence_head(output::directory_of(model.location()), model);
+  }
+}
+
 Head find_head(model::Model& model) {
+  take_own_head(model);
   const auto& architecture = model.architecture();
   auto& weights = model.weights();
   if (const auto* layer = find_classifier(architecture)) {
@@ -185,6 +194,7 @@ Head carry_head(
     auto source = model::Model::open(path);
     if (adapter) {
       source.attach(update::read_adapter(tuned));
+      output::take_sentence_head(tuned, source);
     }
     const auto& family = source.location().family;
     require(

@@ -23,7 +23,11 @@ struct Head {
   at::Tensor logits(const model::Outputs& outputs, const model::Batch& batch) const;  // [n, c]
 };
 
-// The classification head of a model, or one that its adapter brought. Its weight is undefined when the
+// Puts a head that lies beside a bare encoder (output/sentence_head.h) into its passes, unless an adapter has
+// brought one.
+void take_own_head(model::Model& model);
+
+// The classification head of a model, one that its adapter brought, or one that lies beside it. Its weight is undefined when the
 // model has none.
 Head find_head(model::Model& model);
 

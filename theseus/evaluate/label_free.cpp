@@ -51,27 +51,6 @@ double spread(const at::Tensor& rows) {
   return centred(rows).norm().item<double>();
 }
 
-// What the tuned source differs from its base by, as Strengthened adds it.
-Update change_of(const transport::SourceUpdate& change, const model::Model& source) {
-  Update update;
-  for (const auto& parameter : source.architecture().parameters) {
-    const auto delta = change.find_delta(parameter);
-    if (!delta.defined()) {
-      continue;
-    }
-    auto& whole = update[parameter.tensor];
-    if (!parameter.fused()) {
-      whole = delta;
-      continue;
-    }
-    if (!whole.defined()) {
-      whole = at::zeros(source.checkpoint().info(parameter.stored).shape);
-    }
-    whole.narrow(0, parameter.row, parameter.shape[0]).copy_(delta);
-  }
-  return update;
-}
-
 struct SourceFeatures {
   at::Tensor base, change;  // [n, ds]
 };
@@ -84,7 +63,8 @@ SourceFeatures source_features(
   auto source = with_context("opening the source (give --source if it has moved)", [&] {
     return model::Model::open(base, {.placement = placement});
   });
-  const auto update = change_of(transport::SourceUpdate::open(from.tuned, source), source);
+  const auto update = transport::whole_deltas(
+      transport::SourceUpdate::open(from.tuned, source), source.architecture());
   const auto inputs = read(source, options);
   SourceFeatures result{.base = features(source, inputs.steps)};
   Strengthened tuned(source, update);

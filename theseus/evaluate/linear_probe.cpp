@@ -1,5 +1,6 @@
 #include "theseus/evaluate/linear_probe.h"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <utility>
@@ -11,8 +12,10 @@
 namespace theseus::evaluate {
 namespace {
 
-constexpr size_t kMemory = 10;      // pairs that L-BFGS keeps
-constexpr double kVanished = 1e-6;  // gradient over that at the start
+constexpr size_t kMemory = 10;       // pairs that L-BFGS keeps
+constexpr double kVanished = 1e-6;   // gradient over that at the start
+constexpr double kRounding = 1e-12;  // gradient over the largest that there can be
+constexpr double kConstant = 1e-12;  // deviation of a feature over its mean
 constexpr double kArmijo = 1e-4, kWolfe = 0.9;
 
 struct Standard {
@@ -20,8 +23,9 @@ struct Standard {
 };
 
 Standard standard_of(const at::Tensor& x) {
-  const auto scale = x.std(0, /*unbiased=*/false);
-  return {x.mean(0), at::where(scale > 0, scale, at::ones_like(scale))};
+  const auto mean = x.mean(0), scale = x.std(0, /*unbiased=*/false);
+  // Of equal numbers rounding leaves a deviation, by which nothing may be divided.
+  return {mean, at::where(scale > kConstant * mean.abs(), scale, at::ones_like(scale))};
 }
 
 // The probe of raw features from the one of standardised ones.
@@ -83,7 +87,11 @@ LinearProbe fit_logistic(
       {(raw - standard.mean) / standard.scale, at::ones({raw.size(0), 1}, raw.options())}, 1);
   auto w = at::zeros({classes, x.size(1)}, x.options());
   auto [value, gradient] = loss_at(w, x, labels, strength);
-  const auto limit = kVanished * gradient.norm().item<double>();
+  // Where the features tell nothing, the start is the minimum and its gradient is rounding: |g| is at most
+  // strength |residual| |x|, and a residual is at most sqrt(2) in each row.
+  const auto largest =
+      strength * std::sqrt(2.0 * static_cast<double>(x.size(0))) * x.norm().item<double>();
+  const auto limit = std::max(kVanished * gradient.norm().item<double>(), kRounding * largest);
   History history;
   int64_t steps = 0;
   for (; gradient.norm().item<double>() > limit; ++steps) {

@@ -37,6 +37,8 @@ ordered_json PreparedOnce::give(output::JobOptions& job) const {
   job.split.clear();
   job.shots = 0;
   job.longest = 0;
+  job.pack = 0;
+  job.wording = {"", "", ""};
   return drawn;
 }
 

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "theseus/base/error.h"
 
 namespace theseus::evaluate {
@@ -13,6 +15,19 @@ bool better(const Score& score, const Score& than) {
 }
 
 }  // namespace
+
+std::string note_without_gain(const Searched& found, const Score& base) {
+  const double first = found.curve.front().at("alpha"), last = found.curve.back().at("alpha");
+  auto best = base;
+  best.value = found.best.at("value");
+  const bool tried = last > 0;  // 0 alone says nothing of the update
+  return !tried || better(best, base)
+             ? ""
+             : fmt::format(
+                   "the update did not help: no strength from {:.3g} to {:.3g} is better than the "
+                   "target alone, which has {} {:.4g}",
+                   first, last, base.metric, base.value);
+}
 
 Searched search(
     const Strengths& strengths,

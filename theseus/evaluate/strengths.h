@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -32,6 +33,9 @@ struct Searched {
 };
 
 constexpr const char* kAtTheEnd = "the best strength is the last one: a larger one may be better";
+
+// Says so when no strength was better than `base`, the model without the update; else empty.
+std::string note_without_gain(const Searched& found, const Score& base);
 
 // Throws InputError when there is no strength to try.
 Searched search(

@@ -161,7 +161,7 @@ ordered_json sweep(
   if (!examples.labels.empty() && (word == "classify" || word == "zero-shot")) {
     require_several_classes(examples, order);
   }
-  const auto steps = read_steps(examples, order, reader, options.feed, skipped);
+  const auto steps = read_steps(examples, order, reader, feed_for(model, word, options), skipped);
   const bool same_text = !changes_text(model, update);
   std::unique_ptr<Task> begun;
   const auto measure = [&] {
@@ -196,6 +196,10 @@ ordered_json sweep(
     record["head"] = options.settings.head->about;
     const auto more = notes_on_head(*options.settings.head);
     notes.insert(notes.end(), more.begin(), more.end());
+  }
+  add_prompts(word, examples, options.settings, record);
+  if (const auto note = note_without_gain(found, base); !note.empty()) {
+    notes.push_back(note);
   }
   if (found.at_the_end) {
     notes.emplace_back(kAtTheEnd);

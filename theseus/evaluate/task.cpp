@@ -10,9 +10,16 @@
 namespace theseus::evaluate {
 
 std::unique_ptr<Task> make_task(const std::string& word) {
-  auto name = word;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return find_plugin(all_tasks(), "task", name).make();
+  std::string known;
+  for (const auto& [plugin, kind] : all_tasks()) {
+    std::string name(plugin);
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (name == word || plugin == word) {
+      return kind->make();
+    }
+    known.append(" ").append(name);
+  }
+  throw InputError(c10::str("unknown task '", word, "'; this build has:", known));
 }
 
 std::string task_for(const model::Model& model, const data::Examples& examples) {
@@ -23,7 +30,9 @@ std::string task_for(const model::Model& model, const data::Examples& examples) 
     return "zero-shot";
   }
   const auto& linears = architecture.linears;
-  if (std::any_of(linears.begin(), linears.end(), [](const auto& layer) {
+  const bool brought =
+      !architecture.head.empty() && model.weights().has(architecture.head + ".weight");
+  if (brought || std::any_of(linears.begin(), linears.end(), [](const auto& layer) {
         return std::find(layer.out.begin(), layer.out.end(), "<class>") != layer.out.end();
       })) {
     return "classify";

@@ -31,7 +31,7 @@ struct Settings {
 struct Step {
   model::Batch batch;
   std::vector<int64_t> examples;
-  at::Tensor answers;               // ids that should be written [n, t], or undefined
+  at::Tensor answers;  // ids that should be written [n, t], negative: not asked for; or undefined
   std::vector<std::string> wanted;  // the same as text
 };
 

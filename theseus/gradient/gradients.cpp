@@ -74,36 +74,6 @@ Measured measure(model::Model& model, const Loss& loss, const Labelled& batch, i
   return in_parts(model, loss, batch, at_a_time, [](const at::Tensor&) {});
 }
 
-at::Tensor Gradients::of(const model::Parameter& parameter) const {
-  const auto found = by_tensor.find(parameter.tensor);
-  if (found == by_tensor.end()) {
-    return {};
-  }
-  return parameter.fused() ? found->second.narrow(0, parameter.row, parameter.shape.front())
-                           : found->second;
-}
-
-Gradients weight_gradients(
-    model::Model& model,
-    const Loss& loss,
-    const Labelled& batch,
-    const std::vector<std::string>& tensors,
-    int64_t at_a_time) {
-  Trainable trainable(model);
-  for (const auto& tensor :
-       tensors.empty() ? tensors_reached(model.architecture(), batch.batch.contains("pixel_values"))
-                       : tensors) {
-    trainable.train(tensor);
-  }
-  Gradients result{.measured = add_gradients(trainable, loss, batch, at_a_time)};
-  for (const auto& [name, leaf] : trainable.leaves()) {
-    if (leaf.grad().defined()) {
-      result.by_tensor[name] = leaf.grad();
-    }
-  }
-  return result;
-}
-
 Steps own_blocks(const model::Model& model) {
   return {.count = model.architecture().blocks(), .run = [&model](int64_t step, model::Pass& pass) {
             model.run_block(step, pass);

@@ -31,24 +31,6 @@ Measured add_gradients(
 Measured measure(
     model::Model& model, const Loss& loss, const Labelled& batch, int64_t at_a_time = 0);
 
-struct Gradients {
-  Measured measured;
-  std::map<std::string, at::Tensor>
-      by_tensor;  // by the tensor's own name; only those that are reached
-
-  // Of one parameter: its rows of a fused tensor's. Undefined when the loss does not reach it.
-  at::Tensor of(const model::Parameter& parameter) const;
-};
-
-// dL/dW of the mean loss L of one batch, for `tensors` by their own names (none: all), at the model's own
-// weights.
-Gradients weight_gradients(
-    model::Model& model,
-    const Loss& loss,
-    const Labelled& batch,
-    const std::vector<std::string>& tensors = {},
-    int64_t at_a_time = 0);
-
 // What a linear layer put out, and dL/dy of the mean loss there: both of one shape, [n, t, out] or, behind
 // a pooling, [n, out].
 struct OutputGradient {

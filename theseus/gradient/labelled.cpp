@@ -5,7 +5,6 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
-#include "theseus/data/loader.h"
 #include "theseus/data/wording.h"
 
 namespace theseus::gradient {
@@ -32,16 +31,21 @@ Ids bare(const data::Encoding& encoded, bool begin, bool end) {
       encoded.ids.begin() + static_cast<int64_t>(last)};
 }
 
-// The text and its answer in one row, and how many of its tokens are the text's. What is too long is
-// taken from the end of the text: the answer is what is learnt.
-std::pair<Ids, size_t> joined(const data::Worded& text, model::Reader& reader) {
-  const auto& tokenizer = reader.tokenizer();
-  const auto longest = reader.longest();
+// A text, and its answer with the token that ends it.
+std::pair<Ids, Ids> with_answer(const data::Worded& text, const data::Tokenizer& tokenizer) {
   auto ids = bare(tokenizer.encode(text.first, nullptr, 0), false, true);
   auto answer = bare(tokenizer.encode(text.answer, nullptr, 0), true, true);
   if (tokenizer.end() >= 0) {
     answer.push_back(tokenizer.end());
   }
+  return {std::move(ids), std::move(answer)};
+}
+
+// The text and its answer in one row, and how many of its tokens are the text's. What is too long is
+// taken from the end of the text: the answer is what is learnt.
+std::pair<Ids, size_t> joined(const data::Worded& text, model::Reader& reader) {
+  const auto longest = reader.longest();
+  auto [ids, answer] = with_answer(text, reader.tokenizer());
   if (static_cast<int64_t>(ids.size() + answer.size()) > longest) {
     reader.count_truncated();
   }
@@ -86,6 +90,38 @@ at::Tensor next_ids(const model::Batch& batch) {
   return wanted;
 }
 
+Labelled packed_answers(
+    const std::vector<data::Worded>& texts, const model::Reader& reader, int64_t length) {
+  Ids all, answers;  // the second has kIgnored where the first has no answer
+  for (const auto& text : texts) {
+    const auto [ids, answer] = with_answer(text, reader.tokenizer());
+    all.insert(all.end(), ids.begin(), ids.end());
+    answers.insert(answers.end(), ids.size(), kIgnored);
+    all.insert(all.end(), answer.begin(), answer.end());
+    answers.insert(answers.end(), answer.begin(), answer.end());
+  }
+  auto batch = reader.in_rows(all, length);
+  const auto& rows = batch.at("input_ids");
+  const auto here = at::tensor(answers, at::kLong).narrow(0, 0, rows.numel()).view_as(rows);
+  auto wanted = at::full_like(rows, kIgnored);
+  wanted.narrow(1, 0, length - 1).copy_(here.narrow(1, 1, length - 1));
+  const auto asked = wanted.ne(kIgnored).any(1).nonzero().squeeze(1);
+  require(asked.numel() > 0, "no answer is in a row of ", length, " ids; give longer rows");
+  for (auto& [name, tensor] : batch) {
+    tensor = tensor.index_select(0, asked);
+  }
+  return {.batch = batch, .wanted = wanted.index_select(0, asked)};
+}
+
+std::vector<data::Worded> worded(
+    const data::Examples& examples, const std::vector<int64_t>& places) {
+  std::vector<data::Worded> texts;
+  for (const auto place : places) {
+    texts.push_back(data::worded(examples, examples.wording, place));
+  }
+  return texts;
+}
+
 }  // namespace
 
 int64_t Labelled::size() const {
@@ -113,22 +149,41 @@ at::Tensor labels_of(const data::Examples& examples, const std::vector<int64_t>&
   return labels;
 }
 
+bool is_causal(const model::Model& model) {
+  const auto& generation = model.architecture().generation;
+  return generation.possible && generation.grows != "decoder_input_ids";
+}
+
+Labelled read_with_answers(
+    const data::Examples& examples, const std::vector<int64_t>& places, model::Reader& reader) {
+  return causal_answers(worded(examples, places), reader);
+}
+
+Labelled read_packed(
+    const data::Examples& examples,
+    const std::vector<int64_t>& places,
+    const model::Reader& reader,
+    int64_t length) {
+  const auto texts = worded(examples, places);
+  if (!examples.wording.answer.empty()) {
+    return packed_answers(texts, reader, length);
+  }
+  Labelled result{.batch = reader.packed(texts, length)};
+  result.wanted = next_ids(result.batch);
+  return result;
+}
+
 Labelled read_texts(
     const data::Examples& examples,
     const std::vector<int64_t>& places,
     const model::Model& model,
     model::Reader& reader) {
-  std::vector<data::Worded> texts;
-  for (const auto place : places) {
-    texts.push_back(data::worded(examples, examples.wording, place));
-  }
   const bool writes = model.architecture().generation.possible;
-  const bool decodes = model.architecture().generation.grows == "decoder_input_ids";
-  if (writes && !decodes && !examples.wording.answer.empty()) {
-    return causal_answers(texts, reader);
+  if (is_causal(model) && !examples.wording.answer.empty()) {
+    return read_with_answers(examples, places, reader);
   }
-  Labelled result{.batch = reader.texts(texts)};
-  if (decodes) {
+  Labelled result{.batch = reader.texts(worded(examples, places))};
+  if (writes && !is_causal(model)) {
     result.wanted = reader.answers();
   } else if (writes) {
     result.wanted = next_ids(result.batch);
@@ -136,33 +191,6 @@ Labelled read_texts(
     result.labels = labels_of(examples, places);
   }
   return result;
-}
-
-std::vector<std::string> feed_labelled(
-    const data::Examples& examples,
-    const std::vector<int64_t>& order,
-    const model::Model& model,
-    model::Reader& reader,
-    const FeedOptions& options,
-    const std::function<void(Labelled&&)>& take) {
-  if (examples.image) {
-    data::ImageLoader loader(
-        examples, order, {reader.images()}, options.batch_size, options.threads);
-    while (auto batch = loader.next()) {
-      take(
-          {.batch = {{"pixel_values", batch->views.front()}},
-           .labels = labels_of(examples, batch->examples)});
-    }
-    return loader.skipped();
-  }
-  for (size_t first = 0; first < order.size(); first += static_cast<size_t>(options.batch_size)) {
-    const auto last = std::min(order.size(), first + static_cast<size_t>(options.batch_size));
-    take(read_texts(
-        examples,
-        {order.begin() + static_cast<int64_t>(first), order.begin() + static_cast<int64_t>(last)},
-        model, reader));
-  }
-  return {};
 }
 
 }  // namespace theseus::gradient

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,19 +38,19 @@ Labelled read_texts(
     const model::Model& model,
     model::Reader& reader);
 
-struct FeedOptions {
-  int64_t batch_size = 32;
-  int threads = 2;  // that decode images
-};
-
-// Calls `take` with the examples of `order`, batch by batch, in order. Returns a message for every image
-// that could not be decoded and is left out. Throws InputError, also when these are too many.
-std::vector<std::string> feed_labelled(
+// Of a causal model, whose wording has an answer: rows of a text and its answer, and the answer's ids.
+Labelled read_with_answers(
+    const data::Examples& examples, const std::vector<int64_t>& places, model::Reader& reader);
+// Of a causal model: texts, with their answers where the wording has one, end to end in rows of `length`
+// ids (see Reader::packed), asked for as read_texts() does. Sequences are rows here, not examples; a row is
+// one sequence to the model, in which a text also sees those before it. Rows without an answer are left out
+// where answers are asked for.
+Labelled read_packed(
     const data::Examples& examples,
-    const std::vector<int64_t>& order,
-    const model::Model& model,
-    model::Reader& reader,
-    const FeedOptions& options,
-    const std::function<void(Labelled&&)>& take);
+    const std::vector<int64_t>& places,
+    const model::Reader& reader,
+    int64_t length);
+// Whether the model writes on from what it reads.
+bool is_causal(const model::Model& model);
 
 }  // namespace theseus::gradient

@@ -59,7 +59,8 @@ void certify(Map& map) {
 Map any_isometry(const Problem& problem, const at::Tensor& core) {
   const auto matrix = expand(problem, core);  // [ds, dt]
   const auto [u, s, vt] = at::linalg_svd(matrix, /*full_matrices=*/false);
-  const auto counts = (s > problem.noise * s[0]).sum().item<int64_t>();
+  const auto zero = std::max(problem.floor, problem.noise * s[0].item<double>());
+  const auto counts = (s > zero).sum().item<int64_t>();
   const auto factor = u.matmul(vt);
   Map map{
       .matrix = as_map(factor),
@@ -67,7 +68,7 @@ Map any_isometry(const Problem& problem, const at::Tensor& core) {
       .route = "arbitrary"};
   map.completed = s.size(0) - map.rank;
   map.asymmetry = asymmetry(matrix, factor);
-  map.condition = (s[0] / s[map.rank - 1]).item<double>();
+  map.condition = map.rank == 0 ? 0 : (s[0] / s[map.rank - 1]).item<double>();
   certify(map);
   return map;
 }
@@ -104,7 +105,11 @@ Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank) {
     return any_isometry(problem, core);
   }
   return isometry_from(
-      problem, polar(core, {.share = problem.noise, .most = std::min(problem.rows, problem.most)}),
+      problem,
+      polar(
+          core, {.share = problem.noise,
+                 .floor = problem.floor,
+                 .most = std::min(problem.rows, problem.most)}),
       rank);
 }
 

@@ -32,7 +32,8 @@ struct Problem {
   int64_t rows = 0;          // M, paired: no more directions than these are known
   // Directions that can be known at most, whatever the statistics say.
   int64_t most = std::numeric_limits<int64_t>::max();
-  double noise = 1e-12;  // singular values of `cross` below this share of the largest say nothing
+  double noise = 1e-12;  // singular values of `cross` below this share of the largest say nothing,
+  double floor = 0;      // nor do those below this
   // A space that is the image of a smaller one has its moments in that one: its rows are z Q^T with
   // Q orthonormal. Undefined: Q is the identity.
   at::Tensor source_basis;  // [ds, ks]

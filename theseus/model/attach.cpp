@@ -61,7 +61,8 @@ bool is_new_head(
     const std::string& name,
     const at::Tensor& value) {
   const bool weight = name == architecture.head + ".weight";
-  const bool task = architecture.head_task.empty() || adapter.task == architecture.head_task;
+  const bool task = architecture.head_task.empty() ||
+                    (adapter.task == architecture.head_task && adapter.task != kBareEncoder);
   if (architecture.head.empty() || !task || (!weight && name != architecture.head + ".bias")) {
     return false;
   }

@@ -39,6 +39,10 @@ struct Generation {
   std::vector<int64_t> start;  // decoder start token, when the model begins a sequence of its own
 };
 
+// Architecture::head_task of an encoder without a pooler: PEFT's word for what its adapters are for. They bring
+// no head; one lies beside the encoder, and reads the mean of a text's tokens (output/sentence_head.h).
+constexpr const char* kBareEncoder = "FEATURE_EXTRACTION";
+
 // What a family makes of one config and one checkpoint's headers.
 struct Architecture {
   std::string variant;  // the config's own word: model_type or architecture

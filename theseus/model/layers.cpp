@@ -34,8 +34,9 @@ at::Tensor silu(const at::Tensor& x) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// libtorch's fused kernel: never holds the [tq, tk] scores where the device allows it.
-at::Tensor attend_unmasked_rows(
+// libtorch's fused kernel: never holds the [tq, tk] scores where the device allows it. Every query sees a
+// key.
+at::Tensor attend_rows(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
   const auto groups = k.size(1);
   const auto repeats = q.size(1) / groups;
@@ -58,8 +59,8 @@ at::Tensor attend_unmasked_rows(
 #else
 
 // One head at a time: its scores stay in the processor's cache, and its rows are read where the
-// linear layer put them. k and v are not repeated for grouped queries.
-at::Tensor attend_unmasked_rows(
+// linear layer put them. k and v are not repeated for grouped queries. Every query sees a key.
+at::Tensor attend_rows(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
   const auto shared = static_cast<size_t>(q.size(1) / k.size(1));
   // Not select(), whose way back makes a tensor of all heads for each of them.
@@ -69,8 +70,7 @@ at::Tensor attend_unmasked_rows(
   const auto of_head = [](const std::vector<at::Tensor>& x, size_t head) {
     return x[x.size() == 1 ? 0 : head];
   };
-  // Not minus infinity: a query that sees no key would put NaN into the gradients of all values. What is
-  // left of a refused key is 0 all the same.
+  // What is left of a refused key is 0.
   const double lowest = q.scalar_type() == at::kHalf ? -65504 : -1e30;
   std::vector<at::Tensor> biases, refused;
   if (attention.bias.defined()) {
@@ -136,12 +136,15 @@ at::Tensor merge_heads(const at::Tensor& x) {
 
 at::Tensor attend(
     const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Attention& attention) {
-  const auto mixed = attend_unmasked_rows(q, k, v, attention);
   if (!attention.allowed.defined()) {
-    return mixed;
+    return attend_rows(q, k, v, attention);
   }
-  // The softmax of nothing is no number, or anybody's.
-  return mixed.masked_fill(attention.allowed.any(-1, /*keepdim=*/true).logical_not(), 0);
+  // The softmax of nothing is no number, or anybody's, and so are its gradients. A query that may see no
+  // key looks at all of them, and what it finds is not used.
+  const auto blind = attention.allowed.any(-1, /*keepdim=*/true).logical_not();
+  auto seeing = attention;
+  seeing.allowed = attention.allowed.logical_or(blind);
+  return attend_rows(q, k, v, seeing).masked_fill(blind, 0);
 }
 
 at::Tensor causal_mask(int64_t tq, int64_t tk, c10::Device device) {
@@ -163,6 +166,15 @@ at::Tensor both(const at::Tensor& mask, const at::Tensor& other) {
     return mask.defined() ? mask : other;
   }
   return mask.logical_and(other);
+}
+
+at::Tensor mean_of_tokens(const at::Tensor& rows, const at::Tensor& kept) {
+  const auto wide = rows.to(rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  if (!kept.defined()) {
+    return wide.mean(1).to(rows.scalar_type());
+  }
+  const auto share = kept.to(wide.device(), wide.scalar_type()).unsqueeze(2);  // [n, t, 1]
+  return ((wide * share).sum(1) / share.sum(1)).to(rows.scalar_type());
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {

@@ -44,6 +44,9 @@ at::Tensor key_mask(const at::Tensor& attention_mask);  // bool [n, 1, 1, tk]
 // Both, where either may be undefined.
 at::Tensor both(const at::Tensor& mask, const at::Tensor& other);
 
+// The mean over the tokens of rows [n, t, d] that `kept` [n, t] does not leave out; undefined: over all.
+at::Tensor mean_of_tokens(const at::Tensor& rows, const at::Tensor& kept);  // [n, d]
+
 // x / sqrt(mean(x^2) + eps) * gain, in float32 or wider whatever x is.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps);
 

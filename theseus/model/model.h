@@ -38,6 +38,7 @@ class Model {
   // Block `block` of all towers' blocks counted through.
   void run_block(int64_t block, Pass& pass) const;
   Weights& weights() { return *weights_; }
+  const Weights& weights() const { return *weights_; }
   // Keeps at most one block's weights in memory at a time.
   void set_walk(bool drop_blocks) { drop_blocks_ = drop_blocks; }
   // How many sequences a block runs for at a time on a CPU; 0: chosen by size. The results are the

@@ -91,6 +91,7 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
   const auto& tokenizer = this->tokenizer();
   std::vector<std::vector<int64_t>> ids, types, mask, answers, starts;
   std::vector<Spans> spans, decoder_spans;
+  const bool decodes = takes(inputs_, "decoder_input_ids");
   for (const auto& text : texts) {
     const std::string_view second = text.second;
     const auto encoded =
@@ -100,7 +101,7 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
     types.push_back(encoded.types);
     mask.emplace_back(encoded.ids.size(), 1);
     spans.push_back(spans_of(encoded, text.first.size()));
-    if (!text.answer.empty()) {
+    if (decodes && !text.answer.empty()) {
       const auto answer = tokenizer.encode(text.answer, nullptr, longest_);
       truncated_ += answer.truncated ? 1 : 0;
       answers.push_back(answer.ids);
@@ -125,7 +126,7 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
     batch["token_type_ids"] = padded(types, 0);
   }
   answers_ = answers.empty() ? at::Tensor() : padded(answers, kIgnored);
-  if (takes(inputs_, "decoder_input_ids")) {
+  if (decodes) {
     require(
         !answers.empty(),
         "an encoder-decoder reads answers, too: a wording with an answer is needed");
@@ -136,11 +137,6 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
 }
 
 Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) const {
-  require(
-      takes(inputs_, "input_ids") && !takes(inputs_, "decoder_input_ids") &&
-          !takes(inputs_, "token_type_ids"),
-      "texts are packed for causal models only, and this is a ", family_, " model");
-  require(length <= longest_, "rows of ", length, " ids: the model takes at most ", longest_);
   const auto& tokenizer = this->tokenizer();
   std::vector<int64_t> all;
   for (const auto& text : texts) {
@@ -150,16 +146,34 @@ Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) con
       all.push_back(tokenizer.end());
     }
   }
-  const auto rows = static_cast<int64_t>(all.size()) / length;
-  require(rows > 0, all.size(), " ids are less than one row of ", length);
-  const auto ids = at::tensor(all, at::kLong).narrow(0, 0, rows * length).view({rows, length});
-  return {{"input_ids", ids}, {"attention_mask", at::ones_like(ids)}};
+  return in_rows(all, length);
+}
+
+Batch Reader::in_rows(const std::vector<int64_t>& ids, int64_t length) const {
+  require(
+      takes(inputs_, "input_ids") && !takes(inputs_, "decoder_input_ids") &&
+          !takes(inputs_, "token_type_ids"),
+      "texts are packed for causal models only, and this is a ", family_, " model");
+  require(length <= longest_, "rows of ", length, " ids: the model takes at most ", longest_);
+  const auto rows = static_cast<int64_t>(ids.size()) / length;
+  require(rows > 0, ids.size(), " ids are less than one row of ", length);
+  const auto all = at::tensor(ids, at::kLong).narrow(0, 0, rows * length).view({rows, length});
+  return {{"input_ids", all}, {"attention_mask", at::ones_like(all)}};
 }
 
 data::Wording wording_for(const Model& model, const data::Examples& examples) {
   return model.architecture().generation.possible && !examples.prompted.first.empty()
              ? examples.prompted
              : examples.wording;
+}
+
+data::Wording wording_for(
+    const Model& model, const data::Examples& examples, const data::Wording& given) {
+  auto wording = wording_for(model, examples);
+  wording.first = given.first.empty() ? wording.first : given.first;
+  wording.second = given.second.empty() ? wording.second : given.second;
+  wording.answer = given.answer.empty() ? wording.answer : given.answer;
+  return wording;
 }
 
 }  // namespace theseus::model

@@ -31,8 +31,10 @@ class Reader {
   // full is left out. For causal models, which would waste padding. Throws InputError when not one row
   // is full.
   Batch packed(const std::vector<data::Worded>& texts, int64_t length) const;
+  // Ids that stand one after the other, in such rows.
+  Batch in_rows(const std::vector<int64_t>& ids, int64_t length) const;
   // Ids of the answers [n, t] that the decoder should write, -100 where there is padding; undefined
-  // without answers. Of the last call of texts().
+  // without answers, or a decoder. Of the last call of texts().
   const at::Tensor& answers() const { return answers_; }
   // By the input whose ids they place (input_ids, decoder_input_ids): the bytes [n, t, 2] of text that each
   // id stands for, from .. to; a second text lies behind the first. Equal numbers for what was added and
@@ -58,5 +60,8 @@ class Reader {
 
 // What texts of `examples` are worded as for this model: with an answer for those that write one.
 data::Wording wording_for(const Model& model, const data::Examples& examples);
+// The same, with every part of `given` that is not empty in its place.
+data::Wording wording_for(
+    const Model& model, const data::Examples& examples, const data::Wording& given);
 
 }  // namespace theseus::model

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "theseus/data/examples.h"
 #include "theseus/gradient/signs.h"
 #include "theseus/transport/aligner.h"
 #include "theseus/transport/plan.h"
@@ -18,6 +19,8 @@ struct JobOptions {
   std::string split;    // of a calibration from data
   int64_t shots = 0;    // of each class, of a calibration from data; 0: as align.sampling says
   int64_t longest = 0;  // ids of a text, of a calibration from data; 0: what the models take
+  int64_t pack = 0;     // rows of so many ids, of a calibration from texts; 0: one text a row
+  data::Wording wording = {"", "", ""};  // of a calibration from texts; empty parts: the data's own
   // What a model should say to the examples is used, too. Never without being asked for: a method that
   // needs no labels is not told them.
   bool labels = false;
@@ -44,6 +47,12 @@ nlohmann::ordered_json plan_job(const JobOptions& options, const transport::Watc
 // From old base, tuned model and new base to the tuned new base in options.out. With
 // options.alignment the maps are read, else they are made.
 nlohmann::ordered_json transport_job(const JobOptions& options, const transport::Watch& watch);
+
+// Several updates through one alignment, each as transport_job would carry it. An output that the same job
+// has written already is left as it is, and its record has `there_before`. Throws InputError as
+// transport_job does, with what came before it written.
+std::vector<nlohmann::ordered_json> transport_jobs(
+    const std::vector<JobOptions>& jobs, const transport::Watch& watch);
 
 // The maps alone, for any number of updates.
 nlohmann::ordered_json align_job(const JobOptions& options, const transport::Watch& watch);

@@ -78,7 +78,9 @@ stats::Choice choice_of(const JobOptions& options) {
       .seed = sampling.seed,
       .longest = options.longest,
       .labels = options.labels,
-      .templates = options.templates};
+      .templates = options.templates,
+      .wording = options.wording,
+      .pack = options.pack};
 }
 
 // --fresh replaces an output, and must not take an input with it.
@@ -124,9 +126,12 @@ Opened open_all(const JobOptions& options, const transport::Watch& watch) {
   if (wanted && !stats::is_prepared(options.calibration.string())) {
     prepare(options, opened, watch);
   } else if (wanted) {
+    const auto& wording = options.wording;
     require(
-        options.shots == 0 && options.split.empty() && options.longest == 0,
-        "--shots, --split and --max-length are for a calibration from data, and ",
+        options.shots == 0 && options.split.empty() && options.longest == 0 && options.pack == 0 &&
+            wording.first.empty() && wording.second.empty() && wording.answer.empty(),
+        "--shots, --split, --max-length, --pack and --wording are for a calibration from data, "
+        "and ",
         options.calibration.string(), " holds tensors");
     opened.calibration = stats::Calibration::open(
         options.calibration, opened.source.architecture(), opened.target.architecture(),

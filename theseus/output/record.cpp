@@ -162,6 +162,14 @@ ordered_json describe_carried(
   return rows;
 }
 
+ordered_json totals_of(const ordered_json& parameters) {
+  std::map<std::string, int64_t> counts;
+  for (const auto& row : parameters) {
+    ++counts[row.at("action")];
+  }
+  return counts;
+}
+
 std::vector<std::string> notes_on_update(
     const std::vector<Disposition>& plan, const Opened& opened) {
   const auto& source = opened.source.architecture();

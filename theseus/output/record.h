@@ -23,6 +23,9 @@ nlohmann::ordered_json describe_depth(
 nlohmann::ordered_json describe_plan(const std::vector<transport::Disposition>& plan);
 nlohmann::ordered_json describe_schedule(const transport::Schedule& schedule);
 
+// How many parameters go which way.
+nlohmann::ordered_json totals_of(const nlohmann::ordered_json& parameters);
+
 // The plan with what came of it: norms, and what the stored dtype lost (`written` may be null).
 nlohmann::ordered_json describe_carried(
     const std::vector<transport::Disposition>& plan,

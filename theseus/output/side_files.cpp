@@ -8,6 +8,7 @@
 #include "theseus/base/file.h"
 #include "theseus/base/units.h"
 #include "theseus/checkpoint/tensor_file.h"
+#include "theseus/output/sentence_head.h"
 
 namespace theseus::output {
 namespace {
@@ -49,31 +50,14 @@ bool same_directory(const fs::path& left, const fs::path& right) {
   return fs::equivalent(named(left), named(right), ignored);
 }
 
-// The model's directory; empty when its weights are a file and its config is elsewhere.
-fs::path directory_of(const model::Location& location) {
-  std::error_code ignored;
-  if (fs::is_directory(location.weights, ignored)) {
-    return location.weights;
-  }
-  const auto parent = location.weights.parent_path();
-  if (!same_directory(parent, location.config.parent_path())) {
-    return {};
-  }
-  return parent.empty() ? fs::path(".") : parent;
-}
-
 struct Candidates {
   std::map<std::string, fs::path> files;  // name in the output -> where it is
   std::vector<std::string> left_out;
 };
 
-void add_candidate(const fs::directory_entry& entry, Candidates& found) {
-  const auto name = entry.path().filename().string();
+void add_file(const fs::directory_entry& entry, const std::string& name, Candidates& found) {
   std::error_code error;
   const auto status = entry.status(error);
-  if (!is_wanted(name) || fs::is_directory(status)) {
-    return;
-  }
   if (!fs::is_regular_file(status)) {
     found.left_out.push_back(
         name + (fs::exists(status) ? ": not a regular file" : ": the link leads nowhere"));
@@ -88,6 +72,24 @@ void add_candidate(const fs::directory_entry& entry, Candidates& found) {
   found.files[name] = entry.path();
 }
 
+// What sentence-transformers keeps of a model beside the transformer: how it pools, a last linear layer. The
+// weights among it are no part of what is changed.
+void add_modules(const fs::path& directory, Candidates& found) {
+  for (const auto& module : sentence_modules(directory)) {
+    std::error_code error;
+    if (module.path.empty() || !fs::is_directory(directory / module.path, error)) {
+      continue;
+    }
+    const fs::directory_iterator entries(directory / module.path, error);
+    require(!error, "cannot list ", (directory / module.path).string(), ": ", error.message());
+    for (const auto& entry : entries) {
+      if (!entry.is_directory(error)) {
+        add_file(entry, module.path + "/" + entry.path().filename().string(), found);
+      }
+    }
+  }
+}
+
 Candidates candidates(const model::Model& target) {
   const auto& location = target.location();
   Candidates found;
@@ -97,8 +99,13 @@ Candidates candidates(const model::Model& target) {
     const fs::directory_iterator entries(directory, error);
     require(!error, "cannot list ", directory.string(), ": ", error.message());
     for (const auto& entry : entries) {
-      add_candidate(entry, found);
+      const auto name = entry.path().filename().string();
+      std::error_code ignored;
+      if (is_wanted(name) && !entry.is_directory(ignored)) {
+        add_file(entry, name, found);
+      }
     }
+    add_modules(directory, found);
   }
   const auto& family = find_plugin(model::all_families(), "model family", location.family);
   found.files[std::string(family.config_file)] = location.config;
@@ -119,6 +126,18 @@ void copy_whole(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
+fs::path directory_of(const model::Location& location) {
+  std::error_code ignored;
+  if (fs::is_directory(location.weights, ignored)) {
+    return location.weights;
+  }
+  const auto parent = location.weights.parent_path();
+  if (!same_directory(parent, location.config.parent_path())) {
+    return {};
+  }
+  return parent.empty() ? fs::path(".") : parent;
+}
+
 SideFiles copy_side_files(
     const model::Model& target, const fs::path& directory, const std::set<std::string>& ours) {
   auto found = candidates(target);
@@ -129,6 +148,7 @@ SideFiles copy_side_files(
     if (ours.contains(name) || fs::exists(fs::symlink_status(directory / name, ignored))) {
       continue;
     }
+    fs::create_directory((directory / name).parent_path(), ignored);
     copy_whole(from, directory / name);
     result.copied.push_back(name);
   }

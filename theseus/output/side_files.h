@@ -10,6 +10,9 @@
 
 namespace theseus::output {
 
+// Where a model's side files lie; empty: its weights are a file, and its config is elsewhere.
+std::filesystem::path directory_of(const model::Location& location);
+
 constexpr int64_t kLargestSideFile = int64_t{64} << 20;
 
 struct SideFiles {
@@ -19,7 +22,7 @@ struct SideFiles {
 
 // Copies what a model needs besides its weights: config, tokenizer, preprocessor, licence and whatever
 // else lies in the target's directory, links followed. Left out are weights of any framework, indexes,
-// hidden files, directories, README.md, an adapter's config, files larger than kLargestSideFile, and
+// hidden files, directories but those that modules.json of sentence-transformers names, README.md, an adapter's config, files larger than kLargestSideFile, and
 // the names in `ours` and those already in `directory`: nothing is overwritten.
 //
 // The config that the model was opened with comes under the name that its library looks for, and under

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,24 @@ std::optional<double> mean(const std::vector<Entry>& spaces, const char* key) {
     }
   }
   return count > 0 ? std::optional<double>(sum / static_cast<double>(count)) : std::nullopt;
+}
+
+// Every number of every space, for who wants to sort or copy them.
+Table all_numbers(const std::vector<Entry>& spaces) {
+  constexpr std::array kKeys = {"before", "after", "centred",   "residual",
+                                "rank",   "of",    "condition", "energy"};
+  Table table = {.caption = "Spaces", .columns = {{"space", false}}, .fold = "Table of all spaces"};
+  for (const char* key : kKeys) {
+    table.columns.push_back({key, true});
+  }
+  for (const auto& space : spaces) {
+    std::vector<Cell> row = {{space.text("space", "-")}};
+    for (const char* key : kKeys) {
+      row.push_back({number_text(space.number(key))});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
 }
 
 }  // namespace
@@ -47,6 +66,9 @@ Chapter tell_diagnose(const Document& document) {
   }
   auto maps = space_maps(spaces);
   std::move(maps.begin(), maps.end(), std::back_inserter(section.parts));
+  if (constexpr size_t kMostRows = 5000; !spaces.empty() && spaces.size() <= kMostRows) {
+    section.parts.emplace_back(all_numbers(spaces));
+  }
   return {.story = std::move(story), .section = std::move(section)};
 }
 

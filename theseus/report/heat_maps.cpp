@@ -40,7 +40,10 @@ const std::array<Measure, 5> kMeasures = {{
      "Condition of the statistics",
      "worse; at 1e16 no digit is left",
      {.faint = 1, .strong = kNoDigitsLeft, .log = true}},
-    {"residual", "Residual", "larger", {.faint = 1e-8, .strong = 1, .log = true}},
+    {"residual",
+     "Residual: what the map leaves of the target's activations, by its norm",
+     "larger; 1 is as much as there is",
+     {.faint = 0, .strong = 1}},
     {"asymmetry",
      "Asymmetry: how far a map is from the best one",
      "farther",
@@ -71,7 +74,7 @@ Values values_of(const std::vector<Entry>& spaces, const char* key) {
   return values;
 }
 
-// Cosines may be negative; both maps of them have one scale.
+// Cosines may be negative; all maps of them have one scale.
 double lowest_of(const std::vector<Entry>& spaces, const char* key) {
   double lowest = 0;
   for (const auto& [space, value] : values_of(spaces, key)) {
@@ -166,13 +169,18 @@ std::optional<HeatMap> by_block(const Values& values, HeatMap map) {
 
 std::vector<Part> space_maps(const std::vector<Entry>& spaces) {
   std::vector<Part> parts;
-  const auto lowest = std::min(lowest_of(spaces, "before"), lowest_of(spaces, "after"));
-  for (const char* when : {"before", "after"}) {
+  const std::pair<const char*, const char*> cosines[] = {
+      {"before", "Cosine before mapping"},
+      {"after", "Cosine after mapping"},
+      {"centred", "Cosine after mapping, about the means"}};
+  double lowest = 0;
+  for (const auto& [key, caption] : cosines) {
+    lowest = std::min(lowest, lowest_of(spaces, key));
+  }
+  for (const auto& [key, caption] : cosines) {
     add_map(
-        values_of(spaces, when),
-        {.caption = fmt::format("Cosine {} mapping", when),
-         .meaning = "less alike",
-         .scale = {.faint = 1, .strong = lowest}},
+        values_of(spaces, key),
+        {.caption = caption, .meaning = "less alike", .scale = {.faint = 1, .strong = lowest}},
         parts);
   }
   add_ranks(spaces, parts);

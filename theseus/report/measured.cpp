@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,8 @@
 // What evaluate and sweep measured.
 namespace theseus::report {
 namespace {
+
+constexpr std::array kBeside = {"cosine", "centred"};  // of a choice without labels
 
 // Throws InputError without a value.
 Point point_of(const Entry& entry) {
@@ -39,6 +42,9 @@ std::vector<Point> points_of(const Entry& entry) {
   for (const auto& one : entry.entries("curve")) {
     require(one.number("alpha").has_value(), one.where(), ": alpha is missing");
     points.push_back(point_of(one));
+    for (const char* key : kBeside) {
+      points.back().more.push_back(one.number(key));
+    }
   }
   require(!points.empty(), entry.where(), ": curve is empty: the sweep has measured nothing");
   require(
@@ -76,6 +82,8 @@ std::string sweep_story(const Entry& entry, const Curve& curve) {
         " The best is alpha = {}, with {} {}", number_text(curve.best->alpha), curve.metric,
         interval_text(*curve.best));
     words += curve.base ? fmt::format("; the target alone has {}.", number_text(curve.base)) : ".";
+    words +=
+        curve.best->alpha == 0 && curve.points.back().alpha > 0 ? " The update did not help." : "";
   }
   if (curve.label_free && curve.best && curve.metric == "agreement") {
     words +=
@@ -146,6 +154,13 @@ Chapter tell_sweep(const Document& document) {
   const auto entry = document.entry();
   Curve curve = {.metric = entry.text("metric", "value"), .points = points_of(entry)};
   curve.caption = fmt::format("{} over alpha, the update's factor", curve.metric);
+  // Curves over labels have none of them.
+  const bool beside = std::any_of(curve.points.begin(), curve.points.end(), [](const Point& point) {
+    return std::any_of(point.more.begin(), point.more.end(), [](const auto& one) { return one; });
+  });
+  if (beside) {
+    curve.beside.assign(kBeside.begin(), kBeside.end());
+  }
   curve.best = best_of(entry, curve.points);
   if (const auto base = entry.entry("base")) {
     curve.base = base->number("value");

@@ -34,9 +34,12 @@ double Scale::strength(double value) const {
 Table as_table(const Curve& curve) {
   Table table = {
       .caption = curve.caption,
-      .columns =
-          {{"alpha", true}, {curve.metric, true}, {"low", true}, {"high", true}, {"", false}},
+      .columns = {{"alpha", true}, {curve.metric, true}, {"low", true}, {"high", true}},
       .fold = "Table"};
+  for (const auto& name : curve.beside) {
+    table.columns.push_back({name, true});
+  }
+  table.columns.push_back({"", false});
   for (const auto& point : curve.points) {
     const bool best = curve.best && curve.best->alpha == point.alpha;
     const bool free = curve.label_free && *curve.label_free == point.alpha;
@@ -44,12 +47,16 @@ Table as_table(const Curve& curve) {
                              : best       ? "best"
                              : free       ? "chosen without labels"
                                           : "";
-    table.rows.push_back(
-        {{number_text(point.alpha)},
-         {.text = number_text(point.value), .best = best},
-         {number_text(point.low)},
-         {number_text(point.high)},
-         {mark}});
+    std::vector<Cell> row = {
+        {number_text(point.alpha)},
+        {.text = number_text(point.value), .best = best},
+        {number_text(point.low)},
+        {number_text(point.high)}};
+    for (size_t i = 0; i < curve.beside.size(); ++i) {
+      row.push_back({number_text(i < point.more.size() ? point.more[i] : std::nullopt)});
+    }
+    row.push_back({mark});
+    table.rows.push_back(std::move(row));
   }
   return table;
 }

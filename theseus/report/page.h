@@ -41,6 +41,7 @@ struct Point {
   double value = 0;
   std::optional<double> low = std::nullopt;
   std::optional<double> high = std::nullopt;
+  std::vector<std::optional<double>> more = {};  // of Curve::beside
 };
 
 // A metric over alpha. At least one point, in order of alpha.
@@ -51,6 +52,7 @@ struct Curve {
   std::optional<Point> best;
   std::optional<double> label_free;  // the alpha that was chosen without labels
   std::optional<double> base;        // the metric without the update
+  std::vector<std::string> beside;   // other numbers of each point, for the table
 };
 
 // How strong the colour of a value is: none at `faint`, full at `strong`, which may be the smaller.

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -87,32 +87,49 @@ double best_of(const std::vector<Spot>& spots, bool higher) {
                 : std::min_element(spots.begin(), spots.end(), less)->y;
 }
 
-// Steps to values between the start of the first line and the best that all of them come to.
-// Nothing when that is no better.
+// Values between the start of the first line and the best that all of them come to, then what only some come to.
+std::vector<double> values_to_reach(const Lines& lines, bool higher) {
+  const auto better = [&](double left, double right) {
+    return higher ? left > right : left < right;
+  };
+  const double from = lines.lines.front().spots.front().y;
+  std::vector<double> bests;
+  for (const auto& line : lines.lines) {
+    bests.push_back(best_of(line.spots, higher));
+  }
+  std::sort(
+      bests.begin(), bests.end(), [&](double left, double right) { return better(right, left); });
+  bests.erase(std::unique(bests.begin(), bests.end()), bests.end());
+  const double all = bests.front();
+  std::vector<double> values;
+  if (better(all, from)) {
+    for (const double share : {0.5, 0.8, 0.9}) {
+      values.push_back(from + share * (all - from));
+    }
+  }
+  std::copy_if(bests.begin(), bests.end(), std::back_inserter(values), [&](double best) {
+    return better(best, from);
+  });
+  return values;
+}
+
+// Nothing when no line gets better than the first one starts.
 std::optional<Table> steps_needed(const Lines& lines, const std::string& metric, bool higher) {
   Table table = {
       .caption = fmt::format("Steps to the same {}, as far as it was measured", metric),
       .columns = {{metric, true}}};
-  const double from = lines.lines.front().spots.front().y;
-  double to = best_of(lines.lines.front().spots, higher);
   for (const auto& line : lines.lines) {
     table.columns.push_back({line.name, true});
-    const double own = best_of(line.spots, higher);
-    to = higher ? std::min(to, own) : std::max(to, own);
   }
-  if (higher ? to <= from : to >= from) {
-    return std::nullopt;
-  }
-  constexpr std::array<double, 4> kShares = {0.5, 0.8, 0.9, 1};
-  for (const double share : kShares) {
-    const double value = share == 1 ? to : from + share * (to - from);
+  for (const double value : values_to_reach(lines, higher)) {
     std::vector<Cell> row = {{number_text(value)}};
     for (const auto& line : lines.lines) {
-      row.push_back({number_text(reached(line.spots, value, higher))});
+      const auto step = reached(line.spots, value, higher);
+      row.push_back({step ? number_text(step) : "not reached"});
     }
     table.rows.push_back(std::move(row));
   }
-  return table;
+  return table.rows.empty() ? std::nullopt : std::optional(std::move(table));
 }
 
 // A training from the model itself stands first: others are compared with it.

@@ -132,16 +132,19 @@ Tensors text_inputs(
     const std::vector<int64_t>& order,
     const model::Model& model,
     model::Reader& reader,
-    bool labels) {
+    const Choice& choice) {
   gradient::Labelled read;
-  if (labels) {
+  if (choice.labels && choice.pack > 0) {
+    require(gradient::is_causal(model), "texts are packed for causal models only");
+    read = gradient::read_packed(examples, order, reader, choice.pack);
+  } else if (choice.labels) {
     read = gradient::read_texts(examples, order, model, reader);
   } else {
     std::vector<data::Worded> texts;
     for (const auto i : order) {
       texts.push_back(data::worded(examples, examples.wording, i));
     }
-    read.batch = reader.texts(texts);
+    read.batch = choice.pack > 0 ? reader.packed(texts, choice.pack) : reader.texts(texts);
   }
   Tensors result;
   for (const auto& [name, tensor] : read.batch) {
@@ -172,6 +175,78 @@ bool same(const Tensors& left, const Tensors& right) {
       });
 }
 
+// Who reads, and where to.
+struct Preparation {
+  const Choice& choice;
+  model::Model& source;
+  model::Model& target;
+  const fs::path& path;
+  const std::function<void(int64_t, int64_t)>& watch;
+  model::Reader from{source, choice.longest}, to{target, choice.longest};
+};
+
+// Labels, and names of classes for those that read them.
+Tensors image_labels(
+    Preparation& job, const data::Examples& examples, const std::vector<int64_t>& places) {
+  Tensors tensors;
+  if (job.choice.labels) {
+    const auto& templates = job.choice.templates;
+    tensors.emplace_back("labels", gradient::labels_of(examples, places));
+    add_class_names(job.source, job.from, "source/", examples, templates, tensors);
+    add_class_names(job.target, job.to, "target/", examples, templates, tensors);
+  }
+  return tensors;
+}
+
+void prepare_images(
+    Preparation& job,
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    ordered_json& record) {
+  require(job.choice.pack == 0, "--pack is for texts, and these are images");
+  const auto skipped = write_images(
+      examples, order, {job.from.images(), job.to.images()}, job.path, job.watch,
+      [&](const std::vector<int64_t>& places) { return image_labels(job, examples, places); });
+  record["images"] = {{"source", job.from.images().origin}, {"target", job.to.images().origin}};
+  record["left_out"] = skipped.size();
+  if (!skipped.empty()) {
+    record["left_out_names"] = joined(skipped, kShown);
+  }
+}
+
+void prepare_texts(
+    Preparation& job,
+    const data::Examples& examples,
+    const std::vector<int64_t>& order,
+    ordered_json& record) {
+  const auto& choice = job.choice;
+  auto tensors = text_inputs(examples, order, job.source, job.from, choice);
+  const auto other = text_inputs(examples, order, job.target, job.to, choice);
+  const bool shared = same(tensors, other);
+  if (choice.pack > 0) {
+    require(
+        shared,
+        "--pack: the tokenizers of the two models differ, and so do the texts in a row; leave it "
+        "out");
+    record["pack"] = choice.pack;
+  }
+  if (!shared) {
+    for (auto& [name, tensor] : tensors) {
+      name = "source/" + name;
+    }
+    for (const auto& [name, tensor] : other) {
+      tensors.emplace_back("target/" + name, tensor);
+    }
+    add_spans(job.from, "source/", tensors);
+    add_spans(job.to, "target/", tensors);
+  }
+  checkpoint::write_safetensors(job.path, tensors);
+  record["tokenizers"] = {
+      {"source", job.from.tokenizer().words()}, {"target", job.to.tokenizer().words()}};
+  record["truncated"] = job.from.truncated() + job.to.truncated();
+  job.watch(1, 1);
+}
+
 }  // namespace
 
 bool is_prepared(const std::string& words) {
@@ -189,46 +264,15 @@ ordered_json prepare_calibration(
         data::open_examples(choice.data, choice.split.empty() ? data::kNotTest : choice.split);
     require(examples.size() > 0, "it holds no examples");
     const auto drawn = draw(examples, choice);
-    model::Reader from(source, choice.longest), to(target, choice.longest);
+    Preparation job{choice, source, target, path, watch};
     auto record = data::describe(drawn, examples);
     record["data"] = choice.data;
     if (examples.image) {
-      const auto beside = [&](const std::vector<int64_t>& places) {
-        Tensors tensors;
-        if (choice.labels) {
-          tensors.emplace_back("labels", gradient::labels_of(examples, places));
-          add_class_names(source, from, "source/", examples, choice.templates, tensors);
-          add_class_names(target, to, "target/", examples, choice.templates, tensors);
-        }
-        return tensors;
-      };
-      const auto skipped =
-          write_images(examples, drawn.order, {from.images(), to.images()}, path, watch, beside);
-      record["images"] = {{"source", from.images().origin}, {"target", to.images().origin}};
-      record["left_out"] = skipped.size();
-      if (!skipped.empty()) {
-        record["left_out_names"] = joined(skipped, kShown);
-      }
-      return record;
+      prepare_images(job, examples, drawn.order, record);
+    } else {
+      examples.wording = model::wording_for(source, examples, choice.wording);
+      prepare_texts(job, examples, drawn.order, record);
     }
-    examples.wording = model::wording_for(source, examples);
-    auto tensors = text_inputs(examples, drawn.order, source, from, choice.labels);
-    const auto other = text_inputs(examples, drawn.order, target, to, choice.labels);
-    if (!same(tensors, other)) {
-      for (auto& [name, tensor] : tensors) {
-        name = "source/" + name;
-      }
-      for (const auto& [name, tensor] : other) {
-        tensors.emplace_back("target/" + name, tensor);
-      }
-      add_spans(from, "source/", tensors);
-      add_spans(to, "target/", tensors);
-    }
-    checkpoint::write_safetensors(path, tensors);
-    record["tokenizers"] = {
-        {"source", from.tokenizer().words()}, {"target", to.tokenizer().words()}};
-    record["truncated"] = from.truncated() + to.truncated();
-    watch(1, 1);
     return record;
   });
 }

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "theseus/data/examples.h"
 #include "theseus/model/model.h"
 
 namespace theseus::stats {
@@ -20,9 +21,11 @@ struct Choice {
   int64_t batch_size = 32;
   int64_t shots = 0;  // K-shot: so many of each class
   uint64_t seed = 0;
-  int64_t longest = 0;                 // ids of a text; 0: what the model takes
-  bool labels = false;                 // also what the models should say
-  std::vector<std::string> templates;  // prompts for class names; empty: those of the data
+  int64_t longest = 0;                   // ids of a text; 0: what the model takes
+  bool labels = false;                   // also what the models should say
+  std::vector<std::string> templates;    // prompts for class names; empty: those of the data
+  data::Wording wording = {"", "", ""};  // parts that are not empty stand for the data's own
+  int64_t pack = 0;  // of causal models: texts end to end in rows of so many ids; 0: one text a row
 };
 
 // Whether `words` name a file of tensors, which is a calibration as it is.
@@ -31,7 +34,8 @@ bool is_prepared(const std::string& words);
 // Runs the examples through both models' preprocessing or tokenizers and writes what Calibration reads
 // to `path`: source/NAME and target/NAME, or NAME alone where both models get the same. Returns what was
 // drawn and what was left out, for the record. With labels a causal model reads texts with their answers
-// behind them, and CLIP reads the class names. Throws InputError.
+// behind them, and CLIP reads the class names. Packed texts are drawn first; both models must read the same
+// ids then, for else a row would hold other texts. Throws InputError.
 nlohmann::ordered_json prepare_calibration(
     const Choice& choice,
     model::Model& source,

@@ -1,5 +1,7 @@
 #include "theseus/train/batches.h"
 
+#include <numeric>
+
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
@@ -15,9 +17,16 @@ Batches::Batches(
     const BatchOptions& options,
     const Count& watch)
     : portion_(std::move(portion)), model_(model), reader_(reader), options_(options) {
+  if (options.pack > 0) {
+    data::Random random(options.seed);
+    data::shuffle_front(portion_.places, portion_.places.size(), random);
+    rows_ = gradient::read_packed(*portion_.examples, portion_.places, reader, options.pack);
+    portion_.places.resize(static_cast<size_t>(rows_->size()));
+    std::iota(portion_.places.begin(), portion_.places.end(), 0);
+  }
   require(
       steps_in_epoch() > 0, "--batch-size ", options.batch_size, ": there are only ",
-      portion_.places.size(), " examples to learn from");
+      portion_.places.size(), rows_ ? " rows" : " examples", " to learn from");
   const auto& examples = *portion_.examples;
   if (examples.image &&
       Pixels::bytes(portion_.places.size(), reader.images()) <= options.keep_bytes) {
@@ -47,8 +56,20 @@ gradient::Labelled Batches::read(int64_t step) {
   const auto order = order_of(step / steps_in_epoch());
   const auto first = order.begin() + step % steps_in_epoch() * options_.batch_size;
   const std::vector<int64_t> places(first, first + options_.batch_size);
+  if (rows_) {
+    return rows_at(places);
+  }
   return pixels_ ? pixels_->read(examples, places)
                  : gradient::read_texts(examples, places, model_, reader_);
+}
+
+gradient::Labelled Batches::rows_at(const std::vector<int64_t>& places) const {
+  const auto which = at::tensor(places, at::kLong);
+  gradient::Labelled result{.wanted = rows_->wanted.index_select(0, which)};
+  for (const auto& [name, tensor] : rows_->batch) {
+    result.batch[name] = tensor.index_select(0, which);
+  }
+  return result;
 }
 
 gradient::Labelled Batches::next_images(int64_t step) {

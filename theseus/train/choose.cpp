@@ -71,7 +71,7 @@ Choice choose_trained(
     choice.tensors.assign(reached.begin(), reached.end());
   }
   require(
-      head.kind == Head::Kind::kNew || !choice.tensors.empty() || !choice.modules.empty(),
+      head.added() || !choice.tensors.empty() || !choice.modules.empty(),
       "--freeze: everything is frozen, and nothing can be learnt");
   choice.frozen = static_cast<int64_t>(all.size() - choice.tensors.size()) -
                   std::count_if(all.begin(), all.end(), [&](const auto& tensor) {

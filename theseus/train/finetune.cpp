@@ -11,6 +11,7 @@
 #include "theseus/data/sampling.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/space.h"
+#include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/train/portions.h"
 #include "theseus/train/record.h"
@@ -125,6 +126,10 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   auto model = with_context("opening the model", [&] {
     return model::Model::open(options.model, {.placement = options.placement});
   });
+  require(
+      options.pack == 0 || gradient::is_causal(model),
+      "--pack is for causal models, and this is a ", model.location().family,
+      " model that reads its texts one by one");
   const auto portions = choose_portions(options, model);
   Setup setup(options, model, *portions.examples);
   output::WorkDirectory work(options.out, identity_of(options, model, portions), options.fresh);
@@ -142,7 +147,8 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
       .batch_size = options.batch_size,
       .threads = at::get_num_threads(),
       .seed = options.seed,
-      .keep_bytes = transport::available_memory() / 8};
+      .keep_bytes = transport::available_memory() / 8,
+      .pack = options.pack};
   const Count reading = [&](int64_t done, int64_t all) {
     watch(static_cast<double>(done), static_cast<double>(all), "reading images");
   };
@@ -161,6 +167,9 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
   const auto written = setup.write(options.model, work.staged());
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
+  if (!options.recipe.empty()) {
+    output::write_text(work.staged() / output::kRecipeFile, options.recipe);
+  }
   auto record = describe_training(
       options, how, outcome,
       {.model = &model,
@@ -170,6 +179,9 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
        .tensors = static_cast<int64_t>(setup.trainable.leaves().size()),
        .frozen = setup.choice.frozen,
        .written = written ? &*written : nullptr});
+  if (options.pack > 0) {
+    record["pack"] = {{"length", options.pack}, {"rows", batches.size()}};
+  }
   write_record(
       record, written ? output::library_of(model.location().family) : "peft", work.staged());
   work.finish();

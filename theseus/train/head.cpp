@@ -1,10 +1,13 @@
 #include "theseus/train/head.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/output/sentence_head.h"
+#include "theseus/output/side_files.h"
 #include "theseus/train/random_values.h"
 
 namespace theseus::train {
@@ -61,10 +64,45 @@ Head new_head(const model::Model& model, const data::Examples& examples) {
       architecture.generation.possible
           ? "; it writes its answers: give --wording and --answer, and --head keep"
       : has_two_towers(architecture) ? "; it classifies by prompts: --head zero-shot"
-                                     : " (one would read a pooler, which this checkpoint lacks)");
+                                     : "");
   head.module = architecture.head;
   head.width = architecture.head_width;
+  head.beside = architecture.head_task == model::kBareEncoder;
   return head;
+}
+
+// A head that lies beside a bare encoder.
+std::optional<Head> find_beside(const model::Model& model) {
+  const auto& architecture = model.architecture();
+  if (architecture.head_task != model::kBareEncoder) {
+    return std::nullopt;
+  }
+  const auto found = output::find_sentence_head(output::directory_of(model.location()));
+  if (!found) {
+    return std::nullopt;
+  }
+  Head head{
+      .kind = Head::Kind::kKeep,
+      .beside = true,
+      .module = architecture.head,
+      .width = architecture.head_width,
+      .classes = found->classes,
+      .weight = found->weight,
+      .bias = found->bias};
+  require(
+      head.weight.size(1) == head.width, "the head beside the model reads ", head.weight.size(1),
+      " numbers and the model gives ", head.width);
+  for (auto i = static_cast<int64_t>(head.classes.size()); i < head.weight.size(0); ++i) {
+    head.classes.push_back(c10::str(i));
+  }
+  return head;
+}
+
+void require_classes(int64_t classes, const data::Examples& examples) {
+  const auto found = static_cast<int64_t>(examples.classes.size());
+  require(
+      found == 0 || found == classes, "the model's head has ", classes, " classes and the data ",
+      found, "; use --head new for a head onto these");
 }
 
 Head own_head(const model::Model& model, const data::Examples& examples) {
@@ -77,11 +115,7 @@ Head own_head(const model::Model& model, const data::Examples& examples) {
   if (own == nullptr) {
     return {.kind = Head::Kind::kKeep};
   }
-  const auto classes = parameter_of(architecture, own->weight).shape.at(0);
-  const auto found = static_cast<int64_t>(examples.classes.size());
-  require(
-      found == 0 || found == classes, "the model's head has ", classes, " classes and the data ",
-      found, "; use --head new for a head onto these");
+  require_classes(parameter_of(architecture, own->weight).shape.at(0), examples);
   return {.kind = Head::Kind::kKeep};
 }
 
@@ -100,6 +134,11 @@ Head choose_head(
         "--head zero-shot: this needs images and a model of images and text, such as CLIP");
     return {.kind = Head::Kind::kZeroShot};
   }
+  const auto beside = find_beside(model);
+  if (beside && word != "new") {
+    require_classes(beside->weight.size(0), examples);
+    return *beside;
+  }
   const bool headless = find_own(architecture) == nullptr && !architecture.head.empty();
   if (word == "new" || (word.empty() && headless)) {
     return new_head(model, examples);
@@ -108,6 +147,11 @@ Head choose_head(
 }
 
 void begin_head(const Head& head, uint64_t seed, gradient::Trainable& trainable) {
+  if (head.weight.defined()) {
+    trainable.train(head.module + ".weight", head.weight);
+    trainable.train(head.module + ".bias", head.bias);
+    return;
+  }
   const auto classes = static_cast<int64_t>(head.classes.size());
   trainable.train(
       head.module + ".weight", random_normal({classes, head.width}, kDeviation, seed, kStream));

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "theseus/data/examples.h"
 #include "theseus/gradient/trainable.h"
 
@@ -17,10 +19,17 @@ struct Head {
     kNew        // a new linear layer onto the data's classes
   };
   Kind kind = Kind::kKeep;
-  std::string module = {};                // of a new one: "classifier"
+  // It lies beside a bare encoder, and reads the mean of its tokens; see output/sentence_head.h.
+  bool beside = false;
+  // Of one that is new or lies beside the model.
+  std::string module = {};                // "classifier"
   int64_t width = 0;                      // that it reads
   std::vector<std::string> classes = {};  // it has, by name
   int64_t replaced = 0;                   // classes of the model's own head, whose place it takes
+  at::Tensor weight = {}, bias = {};      // where it begins; undefined: at random
+
+  // Whether the checkpoint has no tensors for it.
+  bool added() const { return kind == Kind::kNew || beside; }
 };
 
 // "new", "zero-shot", "keep", or "" for what model and data are made for. Throws InputError for another
@@ -28,7 +37,8 @@ struct Head {
 Head choose_head(
     const std::string& word, const model::Model& model, const data::Examples& examples);
 
-// A new head's weight [c, d], normal with deviation 0.02, and its bias, 0, as leaves.
+// An added head's weight [c, d] and bias as leaves. Where they do not begin as something: normal with
+// deviation 0.02, and 0.
 void begin_head(const Head& head, uint64_t seed, gradient::Trainable& trainable);
 
 }  // namespace theseus::train

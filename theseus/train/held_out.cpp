@@ -4,6 +4,10 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/error.h"
+#include "theseus/evaluate/feed.h"
+#include "theseus/train/memory.h"
+
 namespace theseus::train {
 
 HeldOut::HeldOut(
@@ -18,31 +22,46 @@ HeldOut::HeldOut(
     pixels_.emplace(*portion_.examples, portion_.places, reader.images(), options.threads, watch);
     skipped_ = pixels_->skipped();
   }
+  if (options.pack > 0) {
+    rows_ = with_context("packing the texts that are held out", [&] {
+      return gradient::read_packed(*portion_.examples, portion_.places, reader, options.pack);
+    });
+  }
 }
 
-gradient::Measured HeldOut::measure(const gradient::Loss& loss, const Count& watch) {
+gradient::Measured HeldOut::measure(
+    const gradient::Loss& loss, int64_t at_a_time, const Count& watch) {
   gradient::Measured all;
   int64_t done = 0;
   const auto add = [&](gradient::Labelled&& batch) {
-    const auto part = gradient::measure(model_, loss, batch);
+    const auto part =
+        gradient::measure(model_, loss, batch, sequences_at_a_time(at_a_time, model_, batch));
     all.loss += part.loss * static_cast<double>(part.count);
     all.count += part.count;
     all.right += part.right;
-    watch(done += batch.size(), static_cast<int64_t>(portion_.places.size()));
+    watch(done += batch.size(), rows_ ? rows_->size() : std::ssize(portion_.places));
   };
   const auto& examples = *portion_.examples;
-  if (pixels_) {
-    const auto size = static_cast<size_t>(options_.batch_size);
-    for (size_t first = 0; first < portion_.places.size(); first += size) {
-      const auto last = std::min(portion_.places.size(), first + size);
-      add(pixels_->read(
-          examples, {portion_.places.begin() + static_cast<int64_t>(first),
-                     portion_.places.begin() + static_cast<int64_t>(last)}));
+  const auto& places = portion_.places;
+  if (examples.image && !pixels_) {
+    skipped_ = evaluate::feed(
+        examples, places, reader_, {.batch_size = options_.batch_size, .threads = options_.threads},
+        [&](evaluate::Step&& step) {
+          add({.batch = std::move(step.batch), .labels = evaluate::labels_of(examples, step)});
+        });
+  } else if (rows_) {
+    for (int64_t first = 0; first < rows_->size(); first += options_.batch_size) {
+      add(rows_->part(first, std::min(options_.batch_size, rows_->size() - first)));
     }
   } else {
-    skipped_ = gradient::feed_labelled(
-        examples, portion_.places, model_, reader_,
-        {.batch_size = options_.batch_size, .threads = options_.threads}, add);
+    const auto size = static_cast<size_t>(options_.batch_size);
+    for (size_t first = 0; first < places.size(); first += size) {
+      const std::vector<int64_t> some(
+          places.begin() + static_cast<int64_t>(first),
+          places.begin() + static_cast<int64_t>(std::min(places.size(), first + size)));
+      add(pixels_ ? pixels_->read(examples, some)
+                  : gradient::read_texts(examples, some, model_, reader_));
+    }
   }
   all.loss /= static_cast<double>(std::max<int64_t>(all.count, 1));
   return all;

@@ -20,8 +20,9 @@ class HeldOut {
       const BatchOptions& options,
       const Count& watch);
 
-  // Mean loss over all labels or tokens, and how many were right.
-  gradient::Measured measure(const gradient::Loss& loss, const Count& watch);
+  // Mean loss over all labels or tokens, and how many were right. As in training, `at_a_time` sequences go
+  // through the model at once; 0: see sequences_at_a_time.
+  gradient::Measured measure(const gradient::Loss& loss, int64_t at_a_time, const Count& watch);
   const std::vector<std::string>& skipped() const { return skipped_; }
 
  private:
@@ -30,6 +31,7 @@ class HeldOut {
   model::Reader& reader_;
   BatchOptions options_;
   std::optional<Pixels> pixels_;
+  std::optional<gradient::Labelled> rows_;  // of packed texts
   std::vector<std::string> skipped_;
 };
 

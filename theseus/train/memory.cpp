@@ -39,4 +39,11 @@ int64_t sequences_at_a_time(
   return std::clamp<int64_t>(bound / bytes, 1, batch.size());
 }
 
+int64_t sequences_at_a_time(
+    int64_t asked, const model::Model& model, const gradient::Labelled& batch) {
+  return asked > 0
+             ? asked
+             : sequences_at_a_time(model.architecture(), batch, model.weights().placement().device);
+}
+
 }  // namespace theseus::train

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "theseus/gradient/labelled.h"
+#include "theseus/model/model.h"
 
 namespace theseus::train {
 
@@ -11,5 +12,9 @@ namespace theseus::train {
 // on every machine.
 int64_t sequences_at_a_time(
     const model::Architecture& architecture, const gradient::Labelled& batch, c10::Device device);
+
+// `asked`, or that where it is 0.
+int64_t sequences_at_a_time(
+    int64_t asked, const model::Model& model, const gradient::Labelled& batch);
 
 }  // namespace theseus::train

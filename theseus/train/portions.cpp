@@ -1,11 +1,14 @@
 #include "theseus/train/portions.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <unordered_set>
 
 #include "theseus/base/error.h"
 #include "theseus/data/sampling.h"
 #include "theseus/data/shuffle.h"
 #include "theseus/data/splits.h"
+#include "theseus/data/wording.h"
 #include "theseus/evaluate/evaluate.h"
 
 namespace theseus::train {
@@ -42,6 +45,56 @@ void hold_out_some(uint64_t seed, Portions& portions) {
   portions.words = c10::str(count, " of the training examples, which are not learnt from");
 }
 
+void open_other(
+    const FinetuneOptions& options,
+    const model::Model& model,
+    const std::string& split,
+    Portions& portions) {
+  const auto& from = split.empty() ? options.validation : options.data;
+  const auto& asked = options.validation_split.empty() ? data::kHeldOut : options.validation_split;
+  portions.other = with_context("opening --validation", [&] {
+    return open(from, split.empty() ? asked : split, options, model);
+  });
+  const auto& learnt = *portions.examples;
+  const auto& other = *portions.other;
+  require(
+      learnt.classes == other.classes,
+      "--validation: these have other classes than --data: ", other.classes.size(), " and ",
+      learnt.classes.size(), ", or in another order");
+  portions.held_out = {
+      .examples = &other,
+      .places = evaluate::choose(other, options.validation_limit, options.seed)};
+  const auto count = portions.held_out.places.size();
+  portions.words = c10::str(
+      from, other.split.empty() ? "" : " (" + other.split + ")",
+      static_cast<int64_t>(count) < other.size() ? c10::str(", ", count, " examples") : "");
+}
+
+// What tells an example from others: of a text what the model is shown, of an image where it lies.
+std::string identity_of(const data::Examples& examples, int64_t place) {
+  if (examples.text) {
+    const auto text = data::worded(examples, examples.wording, place);
+    return c10::str(text.first.size(), " ", text.first, text.second);
+  }
+  return std::filesystem::absolute(examples.names[static_cast<size_t>(place)])
+      .lexically_normal()
+      .string();
+}
+
+void keep_apart(Portions& portions) {
+  std::unordered_set<std::string> measured;
+  for (const auto place : portions.held_out.places) {
+    measured.insert(identity_of(*portions.held_out.examples, place));
+  }
+  auto& places = portions.training.places;
+  portions.left_out = static_cast<int64_t>(std::erase_if(places, [&](int64_t place) {
+    return measured.contains(identity_of(*portions.examples, place));
+  }));
+  require(
+      !places.empty(),
+      "--validation: these are the examples that are learnt from, and none is left");
+}
+
 }  // namespace
 
 Portions choose_portions(const FinetuneOptions& options, const model::Model& model) {
@@ -52,23 +105,23 @@ Portions choose_portions(const FinetuneOptions& options, const model::Model& mod
       .examples = portions.examples.get(),
       .places = evaluate::choose(*portions.examples, options.limit, options.seed)};
   const auto split = data::split_meant(options.validation);
+  const bool other_data =
+      !options.validation.empty() && options.validation != "none" && split.empty();
+  require(
+      other_data || options.validation_split.empty(),
+      "--validation-split is for --validation DATA: other data than those that are learnt from");
+  require(
+      other_data || !split.empty() || options.validation_limit == 0,
+      "--validation-limit is for --validation with a split or with other data");
   if (options.validation == "none") {
     portions.words = "none";
   } else if (options.validation.empty()) {
     hold_out_some(options.seed, portions);
   } else {
-    const auto& from = split.empty() ? options.validation : options.data;
-    portions.other = open(from, split.empty() ? data::kNotTest : split, options, model);
-    const auto& learnt = *portions.examples;
-    const auto& other = *portions.other;
-    require(
-        learnt.names != other.names, "--validation: these are the examples that are learnt from");
-    require(
-        learnt.classes == other.classes,
-        "--validation: these have other classes than --data: ", other.classes.size(), " and ",
-        learnt.classes.size(), ", or in another order");
-    portions.held_out = {.examples = &other, .places = data::every(other)};
-    portions.words = from + (other.split.empty() ? "" : " (" + other.split + ")");
+    open_other(options, model, split, portions);
+  }
+  if (!portions.held_out.places.empty()) {
+    keep_apart(portions);
   }
   return portions;
 }

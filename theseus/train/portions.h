@@ -15,9 +15,11 @@ struct Portions {
   std::unique_ptr<data::Examples> examples, other;  // `other`: where the second is other data
   Portion training, held_out;                       // the second may be empty
   std::string words;                                // how the second was chosen
+  int64_t left_out = 0;                             // not learnt from, being among the second
 };
 
-// Throws InputError when there is nothing to learn from, or to hold out.
+// The two have no example in common: one that would be in both (the same file, or the same text) is not learnt
+// from. Throws InputError when there is nothing to learn from, or to hold out.
 Portions choose_portions(const FinetuneOptions& options, const model::Model& model);
 
 // Data, counts, split and a hash of which examples these are.

@@ -6,9 +6,11 @@
 #include <c10/util/StringUtil.h>
 #include <fmt/format.h>
 
-#include "theseus/base/file.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/output/model_card.h"
+#include "theseus/output/sentence_head.h"
+#include "theseus/output/side_files.h"
+#include "theseus/output/text_file.h"
 
 namespace theseus::train {
 namespace {
@@ -70,6 +72,18 @@ std::vector<std::string> notes_on(
       notes.push_back("not copied: " + file);
     }
   }
+  if (subject.portions->left_out > 0) {
+    notes.push_back(fmt::format(
+        "{} examples were not learnt from: they are among those that are measured on",
+        subject.portions->left_out));
+  }
+  if (subject.head->beside) {
+    const auto other = output::other_pooling(output::directory_of(subject.model->location()));
+    if (!other.empty()) {
+      notes.push_back(
+          "the head reads the mean of the tokens; the model's own pooling is another: " + other);
+    }
+  }
   const auto& curve = record.at("curve");
   if (record.contains("best") &&
       !metric.better(record.at("best").at("value"), curve[0].at("value"))) {
@@ -115,6 +129,9 @@ ordered_json describe_training(
     record["alpha"] = options.start_alpha;
   }
   record["head"] = word_of(*subject.head);
+  if (subject.head->beside) {
+    record["head_reads"] = "the mean of the tokens that are no padding";
+  }
   record["write"] = subject.written == nullptr ? "adapter" : "model";
   record["trained"] = {
       {"tensors", subject.tensors},
@@ -141,9 +158,7 @@ ordered_json describe_training(
 
 void write_record(
     const ordered_json& record, const std::string& library, const fs::path& directory) {
-  AtomicFile file(directory / kRecordFile);
-  file.append(record.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
-  file.commit();
+  output::write_json(directory / output::kRecordFile, record);
   auto card = record;
   card.erase("curve");
   card.erase("losses");

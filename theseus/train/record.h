@@ -11,8 +11,6 @@
 
 namespace theseus::train {
 
-constexpr const char* kRecordFile = "theseus.json";
-
 // What was trained.
 struct Subject {
   const model::Model* model;

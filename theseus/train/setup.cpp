@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/output/sentence_head.h"
 #include "theseus/output/write_adapter.h"
 #include "theseus/train/lora.h"
 #include "theseus/train/start.h"
@@ -18,7 +19,7 @@ std::string task_of(const model::Architecture& architecture, const Head& head) {
   if (generation.possible) {
     return generation.grows == "decoder_input_ids" ? "SEQ_2_SEQ_LM" : "CAUSAL_LM";
   }
-  return head.kind == Head::Kind::kNew ? architecture.head_task : "";
+  return head.added() ? architecture.head_task : "";
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ void Setup::begin(const FinetuneOptions& options) {
       trainable.train(tensor);
     }
   }
-  if (head.kind == Head::Kind::kNew) {
+  if (head.added()) {
     start.tensors.erase(head.module + ".weight");
     start.tensors.erase(head.module + ".bias");
     begin_head(head, options.seed, trainable);
@@ -104,10 +105,15 @@ void Setup::write_factors(const fs::path& base, const fs::path& directory) const
         .down = factors.down.detach().cpu(),
         .scale = factors.scale};
   }
-  if (head.kind == Head::Kind::kNew) {
+  const auto leaf = [&](const char* part) {
+    return trainable.leaves().at(head.module + part).detach().cpu();
+  };
+  if (head.beside) {
+    output::write_sentence_head(
+        {.weight = leaf(".weight"), .bias = leaf(".bias"), .classes = head.classes}, directory);
+  } else if (head.added()) {
     for (const char* part : {".weight", ".bias"}) {
-      const auto name = head.module + part;
-      about.saved[name] = trainable.leaves().at(name).detach().cpu();
+      about.saved[head.module + part] = leaf(part);
     }
   }
   output::write_adapter(directory, modules, about);

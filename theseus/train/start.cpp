@@ -24,8 +24,9 @@ at::Tensor base_of(const model::Model& model, const model::Parameter& parameter)
   return model.checkpoint().tensor(parameter.stored).to(at::kFloat);
 }
 
-Tensors from_update(const std::string& path, double alpha, const model::Model& model) {
-  const auto update = evaluate::read_update(path, model);
+// base + alpha * update.
+Tensors added(
+    const std::map<std::string, at::Tensor>& update, double alpha, const model::Model& model) {
   Tensors result;
   for (const auto& parameter : model.architecture().parameters) {
     const auto found = update.find(parameter.tensor);
@@ -39,18 +40,7 @@ Tensors from_update(const std::string& path, double alpha, const model::Model& m
 Tensors from_tuned(const std::string& path, double alpha, const model::Model& model) {
   const auto update = transport::SourceUpdate::open(path, model);
   transport::require_change(update, model.architecture());
-  Tensors result;
-  for (const auto& parameter : model.architecture().parameters) {
-    const auto delta = update.find_delta(parameter);
-    if (!delta.defined()) {
-      continue;
-    }
-    auto& value = result[parameter.tensor];
-    value = value.defined() ? value : base_of(model, parameter).clone();
-    auto part = parameter.fused() ? value.narrow(0, parameter.row, parameter.shape.front()) : value;
-    part.add_(delta, alpha);
-  }
-  return result;
+  return added(transport::whole_deltas(update, model.architecture()), alpha, model);
 }
 
 std::map<std::string, update::LowRank> from_adapter(
@@ -87,8 +77,8 @@ Start read_start(const std::string& path, double alpha, int64_t rank, model::Mod
     if (rank > 0) {
       start.low_rank = from_adapter(path, alpha, rank, model);
     } else {
-      start.tensors =
-          is_update(path) ? from_update(path, alpha, model) : from_tuned(path, alpha, model);
+      start.tensors = is_update(path) ? added(evaluate::read_update(path, model), alpha, model)
+                                      : from_tuned(path, alpha, model);
     }
     return start;
   });

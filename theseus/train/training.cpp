@@ -65,11 +65,7 @@ class Run {
 
   void step() {
     const auto batch = lesson_.batches.read(optimiser_.steps());
-    auto& model = trainable_.model();
-    const auto at_a_time =
-        options_.at_a_time > 0
-            ? options_.at_a_time
-            : sequences_at_a_time(model.architecture(), batch, model.weights().placement().device);
+    const auto at_a_time = sequences_at_a_time(options_.at_a_time, trainable_.model(), batch);
     trainable_.forget_gradients();
     const auto measured = gradient::add_gradients(trainable_, lesson_.loss, batch, at_a_time);
     const auto norm = clip_gradients(trainable_.leaves(), options_.clip);
@@ -89,9 +85,10 @@ class Run {
   void measure() {
     const auto begun = Clock::now();
     trainable_.forget_gradients();  // room for the activations
-    const auto measured = lesson_.held_out->measure(lesson_.loss, [&](int64_t done, int64_t all) {
-      tell(fmt::format("training: measuring, {} of {}", done, all));
-    });
+    const auto measured =
+        lesson_.held_out->measure(lesson_.loss, options_.at_a_time, [&](int64_t done, int64_t all) {
+          tell(fmt::format("training: measuring, {} of {}", done, all));
+        });
     measuring_ += since(begun);
     nlohmann::ordered_json line = {
         {"step", optimiser_.steps()}, {"validation_loss", measured.loss}};

@@ -14,6 +14,7 @@
 #include "theseus/checkpoint/write.h"
 #include "theseus/model/layers.h"
 #include "theseus/output/layout.h"
+#include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
 
 namespace theseus::train {
@@ -24,7 +25,7 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kLongestConfig = int64_t{64} << 20;
 // Of an earlier training, where the base is one.
-const std::set<std::string> kOurs = {"theseus.json", "losses.jsonl", "README.md"};
+const std::set<std::string> kOurs = {"theseus.json", "losses.jsonl", "recipe.yaml", "README.md"};
 
 // What is written under one name.
 struct Source {
@@ -39,6 +40,11 @@ std::string class_with_head(const std::string& family) {
       {"bert", "BertForSequenceClassification"}, {"vit", "ViTForImageClassification"}};
   const auto found = kClasses.find(family);
   return found == kClasses.end() ? "" : found->second;
+}
+
+// Whether the model's own files are to hold a head that they lack.
+bool is_put_in(const Head& head) {
+  return head.kind == Head::Kind::kNew && !head.beside;
 }
 
 // "module.": what a wrapper put before every name, which no library would read.
@@ -59,7 +65,9 @@ void set_classes(ordered_json& config, const std::string& family, const Head& he
       names[std::to_string(i)] = head.classes[i];
       places[head.classes[i]] = i;
     }
-    config["architectures"] = {word};
+    if (is_put_in(head)) {
+      config["architectures"] = {word};
+    }
     config["id2label"] = names;
     config["label2id"] = places;
     config.erase("num_labels");
@@ -97,7 +105,7 @@ class TunedLayout {
         add(entry, from_.files.file_of.at(entry.name), source);
       }
     }
-    if (head.kind == Head::Kind::kNew) {
+    if (is_put_in(head)) {
       add_head();
     }
   }
@@ -125,11 +133,11 @@ class TunedLayout {
     const bool head = source.tensor == head_.module + ".weight" ||
                       source.tensor == head_.module + ".bias" ||
                       std::find(others.begin(), others.end(), source.stored) != others.end();
-    return head_.kind != Head::Kind::kNew || !head;
+    return !is_put_in(head_) || !head;
   }
 
   void add(checkpoint::Entry entry, const std::string& file, const Source& source) {
-    const auto wrapper = head_.kind == Head::Kind::kNew ? wrapper_of(architecture_) : std::string();
+    const auto wrapper = is_put_in(head_) ? wrapper_of(architecture_) : std::string();
     const bool wrapped = !source.stored.empty() && entry.name.starts_with(wrapper);
     entry.name = name_with_head(
         architecture_, head_, wrapped ? entry.name.substr(wrapper.size()) : entry.name);
@@ -162,7 +170,7 @@ std::string name_with_head(
     const model::Architecture& architecture, const Head& head, const std::string& name) {
   const bool prefixed =
       name.starts_with(architecture.prefix) || name.starts_with(head.module + ".");
-  return head.kind == Head::Kind::kNew && !prefixed ? architecture.prefix + name : name;
+  return is_put_in(head) && !prefixed ? architecture.prefix + name : name;
 }
 
 WrittenTuned write_tuned(
@@ -188,8 +196,15 @@ WrittenTuned write_tuned(
       }
       return stored;
     };
-    if (head.kind == Head::Kind::kNew) {
+    if (head.added()) {
       write_config(base, head, directory);
+    }
+    if (head.beside) {
+      output::write_sentence_head(
+          {.weight = values.at(head.module + ".weight"),
+           .bias = values.at(head.module + ".bias"),
+           .classes = head.classes},
+          directory);
     }
     WrittenTuned written{
         .files = checkpoint::write_checkpoint(

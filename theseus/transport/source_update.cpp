@@ -265,6 +265,31 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
   return delta.count_nonzero().item<int64_t>() == 0 ? at::Tensor() : delta;
 }
 
+std::map<std::string, at::Tensor> whole_deltas(
+    const SourceUpdate& update,
+    const model::Architecture& architecture,
+    std::optional<int64_t> block) {
+  const auto shapes = model::tensor_shapes(architecture);
+  std::map<std::string, at::Tensor> deltas;
+  for (const auto& parameter : architecture.parameters) {
+    const bool wanted = !block || parameter.block == *block;
+    const auto delta = wanted ? update.find_delta(parameter) : at::Tensor();
+    if (!delta.defined()) {
+      continue;
+    }
+    auto& whole = deltas[parameter.tensor];
+    if (!parameter.fused()) {
+      whole = delta;
+      continue;
+    }
+    if (!whole.defined()) {
+      whole = at::zeros(shapes.at(parameter.tensor));
+    }
+    whole.narrow(0, parameter.row, parameter.shape[0]).copy_(delta);
+  }
+  return deltas;
+}
+
 void require_change(const SourceUpdate& update, const model::Architecture& architecture) {
   const bool changed = std::any_of(
       architecture.parameters.begin(), architecture.parameters.end(),

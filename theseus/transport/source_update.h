@@ -54,6 +54,13 @@ class SourceUpdate {
   mutable std::map<std::string, bool> changed_;  // by parameter: each is compared once
 };
 
+// tuned - base of every tensor that differs, by its own name, in float32: the parts of a fused one in their
+// places, 0 between them. Of one block, or of all.
+std::map<std::string, at::Tensor> whole_deltas(
+    const SourceUpdate& update,
+    const model::Architecture& architecture,
+    std::optional<int64_t> block = std::nullopt);
+
 // Throws InputError unless something of `architecture` differs from the base.
 void require_change(const SourceUpdate& update, const model::Architecture& architecture);
 

@@ -31,37 +31,39 @@ def config(width, blocks, heads, classes):
     }
 
 
+def layout(width, blocks, classes):
+    """Name, shape and what the values are, in order: a number, or the deviation of noise in a list."""
+    def layer(name, rows, *columns):
+        yield name + ".weight", [rows, *columns], [math.prod(columns) ** -0.5]
+        yield name + ".bias", [rows], 0.0
+
+    def norm(name):
+        yield name + ".weight", [width], 1.0
+        yield name + ".bias", [width], 0.0
+
+    yield "cls_token", [1, 1, width], [0.02]
+    yield "pos_embed", [1, (SIZE // PATCH) ** 2 + 1, width], [0.02]
+    yield from layer("patch_embed.proj", width, 3, PATCH, PATCH)
+    for block in range(blocks):
+        name = f"blocks.{block}."
+        yield from norm(name + "norm1")
+        yield from layer(name + "attn.qkv", 3 * width, width)
+        yield from layer(name + "attn.proj", width, width)
+        yield from norm(name + "norm2")
+        yield from layer(name + "mlp.fc1", MLP_RATIO * width, width)
+        yield from layer(name + "mlp.fc2", width, MLP_RATIO * width)
+    yield from norm("norm")
+    yield from layer("head", classes, width)
+
+
 def weights(width, blocks, classes, seed):
     draw = random.Random(seed)
     made = {}
-
-    def put(name, shape, values):
+    for name, shape, value in layout(width, blocks, classes):
+        count = math.prod(shape)
+        values = ([draw.gauss(0, value[0]) for _ in range(count)] if isinstance(value, list)
+                  else [value] * count)
         made[name] = tensors.Tensor.of("F32", shape, values)
-
-    def noise(name, shape, deviation):
-        put(name, shape, [draw.gauss(0, deviation) for _ in range(math.prod(shape))])
-
-    def layer(name, rows, *columns):
-        noise(name + ".weight", [rows, *columns], math.prod(columns) ** -0.5)
-        put(name + ".bias", [rows], [0.0] * rows)
-
-    def norm(name):
-        put(name + ".weight", [width], [1.0] * width)
-        put(name + ".bias", [width], [0.0] * width)
-
-    noise("cls_token", [1, 1, width], 0.02)
-    noise("pos_embed", [1, (SIZE // PATCH) ** 2 + 1, width], 0.02)
-    layer("patch_embed.proj", width, 3, PATCH, PATCH)
-    for block in range(blocks):
-        name = f"blocks.{block}."
-        norm(name + "norm1")
-        layer(name + "attn.qkv", 3 * width, width)
-        layer(name + "attn.proj", width, width)
-        norm(name + "norm2")
-        layer(name + "mlp.fc1", MLP_RATIO * width, width)
-        layer(name + "mlp.fc2", width, MLP_RATIO * width)
-    norm("norm")
-    layer("head", classes, width)
     return made
 
 

@@ -12,57 +12,26 @@ the same torch on the same processor makes the same files. One thread takes some
 """
 import argparse
 import json
-import math
 import pathlib
 
 import torch
 from torch.nn.functional import conv2d, cross_entropy, gelu, layer_norm, linear
 
 import digits
+import initial
 import tensors
 
-WIDTH, BLOCKS, HEADS, MLP_RATIO, PATCH, CLASSES = 48, 4, 4, 4, 7, 10
+WIDTH, BLOCKS, HEADS, CLASSES = 48, 4, 4, 10
+PATCH = initial.PATCH
 EPS = 1e-6  # timm's
-CONFIG = {
-    "architecture": "vit_tiny_patch16_224",
-    "num_classes": CLASSES,
-    "num_features": WIDTH,
-    "global_pool": "token",
-    "model_args": {
-        "img_size": digits.SIZE, "patch_size": PATCH, "embed_dim": WIDTH, "depth": BLOCKS,
-        "num_heads": HEADS, "mlp_ratio": MLP_RATIO, "num_classes": CLASSES},
-}
+CONFIG = initial.config(WIDTH, BLOCKS, HEADS, CLASSES)
+CONFIG.pop("pretrained_cfg")
 
 
 def initial_weights():
-    tokens = (digits.SIZE // PATCH) ** 2 + 1
-
-    def noise(*shape, deviation):
-        return torch.randn(shape) * deviation
-
-    weights = {"cls_token": noise(1, 1, WIDTH, deviation=0.02),
-               "pos_embed": noise(1, tokens, WIDTH, deviation=0.02)}
-
-    def layer(name, rows, *columns):
-        weights[name + ".weight"] = noise(rows, *columns, deviation=math.prod(columns) ** -0.5)
-        weights[name + ".bias"] = torch.zeros(rows)
-
-    def norm(name):
-        weights[name + ".weight"] = torch.ones(WIDTH)
-        weights[name + ".bias"] = torch.zeros(WIDTH)
-
-    layer("patch_embed.proj", WIDTH, 3, PATCH, PATCH)
-    for block in range(BLOCKS):
-        name = f"blocks.{block}."
-        norm(name + "norm1")
-        layer(name + "attn.qkv", 3 * WIDTH, WIDTH)
-        layer(name + "attn.proj", WIDTH, WIDTH)
-        norm(name + "norm2")
-        layer(name + "mlp.fc1", MLP_RATIO * WIDTH, WIDTH)
-        layer(name + "mlp.fc2", WIDTH, MLP_RATIO * WIDTH)
-    norm("norm")
-    layer("head", CLASSES, WIDTH)
-    return weights
+    return {name: torch.randn(shape) * value[0] if isinstance(value, list)
+            else torch.full(shape, value)
+            for name, shape, value in initial.layout(WIDTH, BLOCKS, CLASSES)}
 
 
 def logits(weights, images):

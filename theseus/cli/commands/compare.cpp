@@ -104,6 +104,15 @@ std::function<int()> add(CLI::App& app) {
   app.add_option(
       "--template", compare.evaluate.settings.templates,
       "zero-shot prompt, {c} is the class; may be repeated");
+  app.add_option(
+      "--wording", compare.evaluate.wording,
+      "text from fields, as in 'premise: {premise}', for maps and measuring");
+  app.add_option("--second", compare.evaluate.second, "the second text of a pair");
+  app.add_option("--answer", compare.evaluate.answer, "what the model should write");
+  app.add_option(
+         "--pack", compare.job.pack,
+         "of causal models: texts end to end in rows of so many tokens, for maps and perplexity")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
   app.add_option("--limit", compare.evaluate.limit, "examples to measure on (default: all)");
   app.add_option(
       "--training-limit", compare.evaluate.training_limit, "examples that a probe learns from");

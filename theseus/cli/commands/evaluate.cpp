@@ -14,6 +14,7 @@
 #include "theseus/cli/evaluate_options.h"
 #include "theseus/cli/model_options.h"
 #include "theseus/cli/progress.h"
+#include "theseus/output/sentence_head.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -35,6 +36,7 @@ int run(const Options& options) {
   auto model = options.model.open();
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
+    output::take_sentence_head(options.model.adapter, model);
   }
   JobProgress progress(options.quiet);
   const auto watch = [&](int64_t done, int64_t all, const std::string& doing) {

@@ -12,8 +12,10 @@
 #include "theseus/cli/model_options.h"
 #include "theseus/cli/output_path.h"
 #include "theseus/cli/progress.h"
+#include "theseus/evaluate/head.h"
 #include "theseus/model/generate.h"
 #include "theseus/model/golden.h"
+#include "theseus/output/sentence_head.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -42,7 +44,9 @@ int run(const Options& options) {
   const auto batch = model::read_inputs(checkpoint::Checkpoint::open(options.inputs));
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
+    output::take_sentence_head(options.model.adapter, model);
   }
+  evaluate::take_own_head(model);
   model.set_walk(options.generate == 0);
   Progress progress("blocks");
   model.on_block([&](int64_t done, int64_t all) { progress.show(done, all); });

@@ -22,6 +22,11 @@ std::vector<std::string> words_of(
         app.get_option_no_throw(option) != nullptr && line.name != "help", path, ", line ",
         line.number, ": ", app.get_name(), " has no option '", line.name, "'; 'theseus ",
         app.get_name(), " --help' lists them");
+    const auto same = std::count_if(
+        lines.begin(), lines.end(), [&](const auto& other) { return other.name == line.name; });
+    require(
+        same == 1 || app.get_option(option)->get_expected_max() > 1, path, ", line ", line.number,
+        ": ", line.name, " must have one value");
     const bool replaced = std::any_of(more.begin(), more.end(), [&](const auto& word) {
       return word == option || word.starts_with(option + "=");
     });

@@ -69,6 +69,17 @@ nlohmann::ordered_json measured(const Options& options, const theseus::evaluate:
   return theseus::evaluate::sweep(model, update, how, options.strengths, watch);
 }
 
+// Where the update is, or what it was carried from and through.
+void add_update(const Options& options, nlohmann::ordered_json& record) {
+  for (const auto& [name, word] :
+       {std::pair("update", &options.update), std::pair("alignment", &options.alignment),
+        std::pair("tuned", &options.tuned)}) {
+    if (!word->empty()) {
+      record[name] = *word;
+    }
+  }
+}
+
 // An earlier curve may be replaced, other files not.
 void require_replaceable(const std::string& path) {
   std::error_code ignored;
@@ -90,10 +101,11 @@ int run(const Options& options) {
     check_writable(options.out);
   }
   JobProgress progress(options.quiet);
-  const auto record = measured(options, [&](int64_t done, int64_t all, const std::string& doing) {
+  auto record = measured(options, [&](int64_t done, int64_t all, const std::string& doing) {
     progress(static_cast<double>(done), static_cast<double>(all), doing);
   });
   progress.finish();
+  add_update(options, record);
   const auto text = record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (!options.out.empty()) {
     AtomicFile file(options.out);

@@ -1,13 +1,44 @@
 // theseus transport
 
+#include <memory>
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/job_command.h"
+#include "theseus/cli/progress.h"
+#include "theseus/cli/summary.h"
 
 namespace theseus::cli::commands {
 namespace {
 
+int run_several(const TransportOptions& options, const std::vector<output::JobOptions>& jobs) {
+  const c10::NoGradGuard no_gradients;
+  JobProgress progress(options.quiet);
+  const auto records = output::transport_jobs(
+      jobs, [&](double done, double all, const std::string& doing) { progress(done, all, doing); });
+  progress.finish();
+  if (options.json) {
+    const nlohmann::ordered_json record = {{"updates", records}};
+    fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (!options.quiet) {
+    fmt::print("{}", without_controls(several_text(records, jobs)));
+  }
+  return kDone;
+}
+
 std::function<int()> add(CLI::App& app) {
-  return add_job(app, TransportOptions::For::kTransport, output::transport_job);
+  auto options = std::make_shared<TransportOptions>();
+  options->add(app, TransportOptions::For::kTransport);
+  return [options] {
+    const auto jobs = options->jobs();
+    return jobs.empty()
+               ? run_job(*options, TransportOptions::For::kTransport, output::transport_job)
+               : run_several(*options, jobs);
+  };
 }
 
 }  // namespace

@@ -7,32 +7,19 @@
 
 #include "theseus/base/error.h"
 #include "theseus/evaluate/task.h"
-#include "theseus/gradient/labelled.h"
 
 namespace theseus::evaluate::tasks {
 namespace {
 
 class Perplexity : public Task {
  public:
-  void begin(
-      model::Model& model,
-      model::Reader& reader,
-      const data::Examples& examples,
-      const Settings&) override {
+  void begin(model::Model& model, model::Reader&, const data::Examples&, const Settings&) override {
     require(model.architecture().generation.possible, "perplexity needs a language model");
-    const bool decodes = model.architecture().generation.grows == "decoder_input_ids";
-    reader_ = decodes || examples.wording.answer.empty() ? nullptr : &reader;
   }
 
-  void add(model::Model& model, const Step& step, const data::Examples& examples) override {
-    auto batch = step.batch;
-    auto answers = step.answers;
-    // A causal model reads the answer, too. Packed rows have none, and are no examples.
-    if (reader_ != nullptr && !step.wanted.empty()) {
-      const auto joined = gradient::read_texts(examples, step.examples, model, *reader_);
-      batch = joined.batch;
-      answers = joined.wanted;
-    }
+  void add(model::Model& model, const Step& step, const data::Examples&) override {
+    const auto& batch = step.batch;
+    const auto& answers = step.answers;
     auto logits = model.forward(batch).at("logits").to(at::kCPU, at::kFloat);  // [n, t, v]
     at::Tensor wanted, scored;                                                 // [n, t]
     if (answers.defined()) {
@@ -80,7 +67,6 @@ class Perplexity : public Task {
   }
 
  private:
-  model::Reader* reader_ = nullptr;  // set where a causal model is asked for answers
   double sum_ = 0, tokens_ = 0, squares_[3] = {0, 0, 0};
   int64_t texts_ = 0;
 };

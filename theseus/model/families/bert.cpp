@@ -2,8 +2,9 @@
 //
 //   x = LayerNorm(x + dense(attention(x)));   x = LayerNorm(x + dense(act(dense(x))))
 //
-// The pooler is tanh(dense(first token)); the classification head reads it. Checkpoints come with
-// "bert." before the encoder or without, and old ones say gamma and beta for weight and bias.
+// The pooler is tanh(dense(first token)); the classification head reads it. Encoders of sentences have
+// neither; a head that is put on one reads the mean of the tokens. Checkpoints come with "bert." before the
+// encoder or without, and old ones say gamma and beta for weight and bias.
 
 #include <algorithm>
 #include <cmath>
@@ -63,12 +64,16 @@ class Bert final : public Network {
   void leave(Pass& pass) const override {
     const auto& x = pass.streams.at("encoder");
     pass.outputs["last_hidden_state"] = x;
-    if (pass.has(prefix_ + "pooler.dense.weight")) {
-      const auto pooled = pass.linear(prefix_ + "pooler.dense", x.select(1, 0)).tanh();
-      pass.outputs["pooler_output"] = pooled;
-      if (pass.has("classifier.weight")) {
-        pass.outputs["logits"] = pass.linear("classifier", pooled);
-      }
+    const bool pooler = pass.has(prefix_ + "pooler.dense.weight");
+    if (pooler) {
+      pass.outputs["pooler_output"] = pass.linear(prefix_ + "pooler.dense", x.select(1, 0)).tanh();
+    }
+    if (pass.has("classifier.weight")) {
+      const auto kept = pass.kept.find("encoder");
+      pass.outputs["logits"] = pass.linear(
+          "classifier",
+          pooler ? pass.outputs.at("pooler_output")
+                 : mean_of_tokens(x, kept == pass.kept.end() ? at::Tensor() : kept->second));
     }
   }
 
@@ -190,9 +195,10 @@ Architecture open(const Json& config, const checkpoint::Checkpoint& checkpoint) 
   result.towers = {tower};
   result.inputs = {"input_ids", "attention_mask", "token_type_ids"};
   result.prefix = "bert.";
-  if (!declare.has("classifier.weight") && declare.has(prefix + "pooler.dense.weight")) {
+  if (!declare.has("classifier.weight")) {
     result.head = "classifier";
-    result.head_task = "SEQ_CLS";  // for tokens a head of this name would mean something else
+    // For tokens a head of this name would mean something else.
+    result.head_task = declare.has(prefix + "pooler.dense.weight") ? "SEQ_CLS" : kBareEncoder;
     result.head_width = tower.width;
   }
   result.adopt(std::move(declare));

@@ -1,0 +1,189 @@
+"""Texts of causal models end to end in rows (--pack), and texts from fields (--wording, --answer)."""
+import json
+import random
+
+import support
+from support import CommandTest, change_weights, read_safetensors, tensor, write_safetensors
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", "good", "bad",
+         "day", "night", "the"]
+BEGIN, END = WORDS.index("[CLS]"), WORDS.index("[SEP]")
+KEY = "model.layers.1.self_attn.q_proj.weight"
+ROW = 12
+FIELDS = ["--wording", "the {ask}", "--answer", "{reply}"]
+
+
+class Packed(CommandTest):
+    def setUp(self):
+        super().setUp()
+        generator = random.Random(5)
+        self.source, self.tuned, self.target = (
+            self.language_model(name, generator, change)
+            for name, change in (("source", None), ("tuned", KEY), ("target", "")))
+        self.data = self.here / "data"
+        self.data.mkdir()
+        self.rows = {split: [{"ask": " ".join(generator.choices("abcdefgh", k=4)),
+                              "reply": generator.choice(["good day", "bad night"])}
+                             for _ in range(count)]
+                     for split, count in (("train", 48), ("val", 20), ("test", 20))}
+        for split, rows in self.rows.items():
+            (self.data / f"{split}.jsonl").write_text(
+                "".join(json.dumps(row) + "\n" for row in rows))
+
+    def language_model(self, name, generator, change):
+        """`change`: matrices with this in their names get noise."""
+        model = self.model("mistral", name)
+        (model / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+        (model / "tokenizer_config.json").write_text(json.dumps(
+            {"tokenizer_class": "BertTokenizer", "do_lower_case": True}))
+
+        def add_noise(tensors):
+            for key, one in tensors.items():
+                if change is not None and change in key and len(one.shape) == 2:
+                    tensors[key] = tensor("F32", one.shape, [value + generator.gauss(0, 0.1)
+                                                             for value in one.values()])
+        change_weights(model, add_noise)
+        return model
+
+    def words(self, command, *more):
+        return [command, "--source", self.source, "--target", self.target, "--tuned", self.tuned,
+                "--calibration", f"jsonl:{self.data}", "--wording", "the {ask}", "--threads", "1",
+                "--quiet", *more]
+
+    def json(self, *words):
+        return json.loads(self.theseus(*words, "--json").stdout)
+
+    def packed(self, split, answers=False):
+        """Rows of ids, and which of them are an answer's; every row has some."""
+        ids, asked = [], []
+        for row in self.rows[split]:
+            text = [BEGIN, *map(WORDS.index, ["the", *row["ask"].split()])]
+            answer = [*map(WORDS.index, row["reply"].split()), END] if answers else [END]
+            ids += text + answer
+            asked += [False] * len(text) + [True] * len(answer)
+        count = len(ids) // ROW
+        return [[part[i * ROW:(i + 1) * ROW] for i in range(count)] for part in (ids, asked)]
+
+    def test_calibration(self):
+        """The maps are those of the rows, given as tensors; a part of a row at the end is left out."""
+        out = self.here / "out"
+        self.theseus(*self.words("transport", "--pack", ROW, "--write", "update", "--out", out))
+        record = json.loads((out / "theseus.json").read_text())["calibration"]
+        rows, _ = self.packed("train")
+        self.assertEqual((record["pack"], record["sequences"], record["examples"]),
+                         (ROW, len(rows), 48))
+        file = self.here / "rows.safetensors"
+        shape = [len(rows), ROW]
+        write_safetensors(file, {
+            "input_ids": tensor("I64", shape, sum(rows, [])),
+            "attention_mask": tensor("I64", shape, [1] * (len(rows) * ROW))})
+        same = self.here / "same"
+        self.theseus("transport", "--source", self.source, "--target", self.target, "--tuned",
+                     self.tuned, "--calibration", file, "--write", "update", "--out", same,
+                     "--threads", "1", "--quiet")
+        updates = [read_safetensors(place / "update.safetensors")[KEY].data for place in (out, same)]
+        self.assertEqual(*updates)
+        self.refused("transport", "--source", self.source, "--target", self.target, "--tuned",
+                     self.tuned, "--calibration", file, "--pack", ROW, "--out", self.here / "x",
+                     says="--pack and --wording are for a calibration from data")
+        self.refused(*self.words("transport", "--pack", ROW, "--max-length", 10, "--out",
+                                 self.here / "x"), says="rows of 12 ids: the model takes at most 10")
+
+    def test_with_labels(self):
+        """What learns from labels is asked for answers alone."""
+        out = self.here / "out"
+        self.theseus(*self.words("transport", "--pack", ROW, "--write", "update", "--out", out,
+                                 "--labels", "--mask", "normal", "--answer", "{reply}"))
+        _, asked = self.packed("train", answers=True)
+        mask = json.loads((out / "theseus.json").read_text())["mask"]
+        self.assertEqual(mask["asked"], sum(sum(row[1:]) for row in asked))
+
+    def test_diagnose_and_align(self):
+        rows, _ = self.packed("train")
+        record = self.json(*self.words("diagnose", "--pack", ROW))
+        self.assertEqual(record["aligned"] + record["held_out"], len(rows))
+        words = self.words("align", "--pack", ROW, "--out", self.here / "maps")
+        del words[words.index("--tuned"):words.index("--tuned") + 2]
+        self.theseus(*words)
+        sweep = ["sweep", "--target", self.target, "--alignment", self.here / "maps", "--tuned",
+                 self.tuned, "--data", f"jsonl:{self.data}", "--split", "val", "--step", "1", "--to",
+                 "1", "--pack", ROW, "--quiet", *FIELDS]
+        curve = self.json(*sweep)
+        self.assertEqual((curve["metric"], curve["base"]["count"]),
+                         ("perplexity", len(self.packed("val", answers=True)[0])))
+        self.refused("transport", "--alignment", self.here / "maps", "--target", self.target,
+                     "--tuned", self.tuned, "--out", self.here / "x", "--pack", ROW,
+                     says="--pack belongs to the making of the maps")
+
+    def evaluate(self, *more):
+        return self.json("evaluate", self.target, "--data", f"jsonl:{self.data}", "--quiet", *more)
+
+    def test_answers(self):
+        """Perplexity of answers alone, packed or not; what is cut is counted once."""
+        plain = self.evaluate(*FIELDS)
+        self.assertEqual((plain["count"], plain["notes"]), (20, []))
+        cut = self.evaluate(*FIELDS, "--max-length", "6")
+        self.assertEqual(cut["notes"], ["20 texts were longer than the model takes and were cut"])
+        rows, asked = self.packed("test", answers=True)
+        packed = self.evaluate(*FIELDS, "--pack", ROW)
+        self.assertEqual(packed["count"], sum(any(row[1:]) for row in asked))
+        self.assertEqual(packed["notes"], [])
+        texts = self.evaluate(*FIELDS[:2], "--pack", ROW)
+        self.assertEqual(texts["count"], len(self.packed("test")[0]))
+        self.assertNotAlmostEqual(packed["value"], texts["value"], places=3)
+
+    def test_some_answers(self):
+        file = self.here / "some.jsonl"
+        file.write_text('{"text": "a b", "reply": "good"}\n{"text": "c", "reply": ""}\n')
+        self.refused("evaluate", self.target, "--data", file, "--quiet", "--answer", "{reply}",
+                     says="1 of 2 texts have no answer; all of them need one, or none")
+
+    def test_compare(self):
+        """Fields and rows for maps and measuring; the target's cell is what evaluate says."""
+        words = ["compare", "--source", self.source, "--target", self.target, "--setting", "t",
+                 self.tuned, f"jsonl:{self.data}", "--methods", "none,procrustes", "--alpha", "1",
+                 "--quiet", "--threads", "1"]
+        plain = self.json(*words, "--out", self.here / "plain", *FIELDS)
+        cell = {row["method"]: row["cells"]["t"]["value"] for row in plain["rows"]}
+        self.assertEqual(cell["none"], self.evaluate(*FIELDS)["value"])
+        packed = self.json(*words, "--out", self.here / "packed", *FIELDS, "--pack", ROW)
+        cell = {row["method"]: row["cells"]["t"]["value"] for row in packed["rows"]}
+        self.assertEqual(cell["none"], self.evaluate(*FIELDS, "--pack", ROW)["value"])
+        place = self.here / "packed" / "cells" / "t-procrustes-0.json"
+        drawn = json.loads(place.read_text())["calibration"]
+        self.assertEqual((drawn["pack"], drawn["examples"]), (ROW, 48))
+        self.refused(*words, "--out", self.here / "plain", "--wording", "{ask}",
+                     says="with other options")
+
+    def test_finetune(self):
+        out = self.here / "out"
+        words = ["finetune", "--model", self.target, "--data", f"jsonl:{self.data}", "--split",
+                 "train", "--validation", "val", "--steps", "12", "--lr", "1e-2", "--threads",
+                 "1", "--quiet", "--pack", ROW, *FIELDS]
+        record = self.json(*words, "--batch-size", "4", "--out", out)
+        rows, _ = self.packed("train", answers=True)
+        self.assertEqual(record["pack"], {"length": ROW, "rows": len(rows)})
+        self.assertLess(record["best"]["value"], record["curve"][0]["value"])
+        again = self.json(*words, "--batch-size", "4", "--out", self.here / "again")
+        self.assertEqual([point["value"] for point in record["losses"]],
+                         [point["value"] for point in again["losses"]])
+        self.refused(*words, "--out", self.here / "x", "--batch-size", "400",
+                     says=f"there are only {len(rows)} rows")
+
+    def test_refused(self):
+        """Models that read texts one by one, and rows that would hold other texts."""
+        bert = self.model("bert_bare", "bert")
+        (bert / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+        data = ["--calibration", f"jsonl:{self.data}", "--wording", "{ask}", "--pack", ROW]
+        self.refused("align", "--source", bert, "--target", bert, *data, "--out", self.here / "x",
+                     says="packed for causal models only")
+        (self.target / "vocab.txt").write_text("\n".join([*WORDS[:5], *reversed(WORDS[5:])]) + "\n")
+        self.refused("align", "--source", self.source, "--target", self.target, *data, "--out",
+                     self.here / "x", says=["--pack", "tokenizers of the two models differ"])
+        self.refused("finetune", "--model", self.model("t5_own_head", "t5"), "--data",
+                     f"jsonl:{self.data}", "--out", self.here / "x", "--pack", ROW,
+                     says="--pack is for causal models")
+
+
+if __name__ == "__main__":
+    support.main()

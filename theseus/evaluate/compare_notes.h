@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace theseus::evaluate {
+
+// What the cell of a setting names classes by, in record["prompts"][setting]; nothing where prompts play no
+// part.
+void add_prompts_of(
+    const std::string& setting, const nlohmann::ordered_json& cell, nlohmann::ordered_json& record);
+
+// The prompts of `record` in words, and the cells of the rows of `table` in which the target alone was the best
+// on the split `validation`.
+void add_notes(
+    const nlohmann::ordered_json& record,
+    const nlohmann::ordered_json& table,
+    const std::string& validation,
+    std::vector<std::string>& notes);
+
+}  // namespace theseus::evaluate

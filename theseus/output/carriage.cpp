@@ -1,0 +1,290 @@
+#include "theseus/output/carriage.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "theseus/base/error.h"
+#include "theseus/base/file.h"
+#include "theseus/base/stopwatch.h"
+#include "theseus/output/assembly.h"
+#include "theseus/output/job_notes.h"
+#include "theseus/output/model_card.h"
+#include "theseus/output/plan_of.h"
+#include "theseus/output/record.h"
+#include "theseus/output/result.h"
+#include "theseus/output/side_files.h"
+#include "theseus/output/space.h"
+#include "theseus/output/supervision.h"
+#include "theseus/output/text_file.h"
+#include "theseus/output/write_model.h"
+#include "theseus/transport/alignment.h"
+
+namespace theseus::output {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using transport::Disposition;
+using transport::MapSet;
+
+constexpr int64_t kLongestRecord = 256 << 20;
+
+// An adapter holds factors; whole tensors that another replaced would have to be those of its model.
+void require_factors(
+    const std::vector<Disposition>& plan, const Opened& opened, const stats::Route& route) {
+  const auto& update = *opened.update;
+  for (const auto& row : plan) {
+    if (!row.carried) {
+      continue;
+    }
+    for (const auto* part : transport::sources_of(row, opened.source.architecture(), route)) {
+      require(
+          !update.changes(*part) || update.find_low_rank(*part), "the adapter replaces ",
+          part->name,
+          " as a whole, which an adapter for another model cannot hold; use --write model");
+    }
+  }
+}
+
+// A target block's tensors with the update on them, from the groups that are on disk.
+std::map<std::string, at::Tensor> updated_block(
+    const Opened& opened, const fs::path& work, int64_t block, double alpha) {
+  CarriedFiles files(work);
+  files.open();
+  const Assembly assembly(opened.target.architecture(), files);
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& parameter : opened.target.architecture().parameters) {
+    if (parameter.block == block && assembly.contains(parameter.tensor)) {
+      const auto base = opened.target.checkpoint().tensor(parameter.stored).to(at::kFloat);
+      tensors[parameter.tensor] = base + alpha * assembly.delta(parameter.tensor);
+    }
+  }
+  return tensors;
+}
+
+// A source block's tensors as tuned.
+std::map<std::string, at::Tensor> tuned_block(const Opened& opened, int64_t block) {
+  const auto& source = opened.source;
+  auto tensors = transport::whole_deltas(*opened.update, source.architecture(), block);
+  for (const auto& parameter : source.architecture().parameters) {
+    const auto found = tensors.find(parameter.tensor);
+    if (parameter.row == 0 && found != tensors.end()) {
+      found->second = source.checkpoint().tensor(parameter.stored).to(at::kFloat) + found->second;
+    }
+  }
+  return tensors;
+}
+
+// Of everything that arrived, before its strength: less than the source's where a mask or a narrower
+// target took some.
+double carried_norm(const ordered_json& parameters) {
+  double square = 0;
+  for (const auto& row : parameters) {
+    square += std::pow(row.value("target_norm", 0.0), 2);
+  }
+  return std::sqrt(square);
+}
+
+void write_texts(
+    const fs::path& directory,
+    const ordered_json& record,
+    const std::string& recipe,
+    const std::string& library) {
+  write_json(directory / kRecordFile, record);
+  write_text(directory / kRecipeFile, recipe);
+  auto card = record;
+  for (const char* key : {"parameters", "spaces", "schedule", "depth"}) {
+    card.erase(key);
+  }
+  card["update"].erase("left_behind");
+  write_model_card(directory, card, library);
+}
+
+// The head of a transport's record: what went in, and how it was asked for.
+ordered_json describe_job(
+    const JobOptions& options, const Opened& opened, const Maps& maps, const std::string& write) {
+  ordered_json record = {{"theseus", options.version}, {"options", options.words}};
+  record.update(describe_inputs(options, opened));
+  record["method"] = method_word(options, opened);
+  record["alpha"] = options.alpha;
+  record["write"] = write;
+  record["device"] = c10::str(options.placement.device);
+  record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
+  record["depth"] =
+      opened.alignment
+          ? ordered_json(opened.alignment->about().at("depth"))
+          : describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
+  if (maps.aligner) {
+    record["match"] = maps.aligner->matcher_words();
+  }
+  return record;
+}
+
+}  // namespace
+
+Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
+    : options_(options),
+      opened_(open_all(options_, watch)),
+      write_(write_word(options_, &*opened_.update, maps::method(method_word(options_, opened_)))),
+      work_(options_.out, identity_of(options_, opened_), options_.fresh),
+      files_(work_.path()) {
+  fix_memory(options_, work_.path());
+  maps_.emplace(find_maps(options_, opened_, work_.path(), watch));
+  plan_ = plan_of(options_, opened_, maps_->route, maps_->towers);
+  require_something(plan_);
+  require_memory_for_labels(options_, opened_, plan_);
+  if (write_ == "adapter") {
+    require_factors(plan_, opened_, maps_->route);
+  }
+  if (maps_->aligner) {
+    schedule_ = maps_->aligner->schedule(transport::spaces_of(plan_));
+  }
+  require_space(
+      work_.path(), disk_needed(write_, opened_.target, plan_, schedule_ ? &*schedule_ : nullptr),
+      "the output");
+  if (opened_.alignment) {
+    opened_.alignment->require_maps(transport::spaces_of(plan_));
+  }
+  work_.keep();
+  if (mask_of(options_) != gradient::Mask::kNone) {
+    maps_->mask.emplace(options_, opened_, plan_, work_.path(), watch);
+  }
+  carrier_.emplace(
+      *opened_.update, opened_.source.architecture(), maps_->route, plan_, maps_->method->carries,
+      options_.align.sampling.seed);
+}
+
+void Carriage::align_and_carry(const transport::Watch& watch) {
+  const transport::Sink sink{
+      .stage =
+          [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
+            carrier_->carry(stage, found, group_);
+            for (auto& row : transport::describe(stage, found, moments)) {
+              rows_.push_back(std::move(row));
+            }
+          },
+      .group = [&](int64_t first) { end_group(first); },
+      .tuned = [&](int64_t block) { return tuned_block(opened_, block); },
+      .updated =
+          [&](int64_t block) {
+            return updated_block(opened_, files_.directory(), block, options_.alpha);
+          }};
+  run_once(
+      *maps_->aligner, transport::spaces_of(plan_), files_.directory(), sink, watch,
+      options_.save_every);
+}
+
+void Carriage::carry(int64_t stage, const MapSet& found) {
+  carrier_->carry(stage, found, group_);
+  const auto& pairs = maps_->route.pairs;
+  const bool more =
+      stage > 0 && stage + 2 < stages() &&
+      pairs[static_cast<size_t>(stage)].target == pairs[static_cast<size_t>(stage - 1)].target;
+  if (!more) {
+    end_group(stage);
+  }
+}
+
+void Carriage::end_group(int64_t first) {
+  if (maps_->mask) {
+    maps_->mask->apply(group_);
+  }
+  files_.write(first, group_, rows_);
+  group_.clear();
+  rows_ = ordered_json::array();
+}
+
+ordered_json Carriage::deliver(const transport::Watch& watch) {
+  files_.open();
+  const Assembly assembly(opened_.target.architecture(), files_);
+  const Watch writing = [&](int64_t done, int64_t all) {
+    watch(static_cast<double>(done), static_cast<double>(all), "writing");
+  };
+  std::optional<WrittenModel> written;
+  Seconds seconds = maps_->aligner ? maps_->aligner->seconds() : Seconds();
+  std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
+  SideFiles side;
+  if (write_ == "model") {
+    written = write_model(
+        opened_.target, work_.staged(),
+        [&](const std::string& tensor) { return assembly.delta(tensor); }, options_.alpha, writing);
+    side = copy_side_files(opened_.target, work_.staged(), {kRecordFile, kRecipeFile, kCardFile});
+  } else if (write_ == "update") {
+    write_update_file(opened_, plan_, assembly, work_.staged(), writing);
+  } else {
+    write_adapter_files(options_, opened_, assembly, work_.staged());
+  }
+
+  stopwatch.emplace(seconds, "record");
+  auto record = describe_job(options_, opened_, *maps_, write_);
+  record["parameters"] = describe_carried(plan_, files_, written ? &*written : nullptr);
+  record["totals"] = totals_of(record["parameters"]);
+  record["update"] = describe_update(plan_, opened_);
+  record["update"]["carried_norm"] = carried_norm(record["parameters"]);
+  if (written) {
+    record["rounding_loss"] = written->rounding_loss;
+  }
+  if (maps_->mask) {
+    record["mask"] = maps_->mask->describe();
+  }
+  record["spaces"] =
+      opened_.alignment ? ordered_json(opened_.alignment->about().at("spaces")) : files_.rows();
+  auto notes = notes_before(options_, opened_, *maps_, plan_, write_);
+  for (const auto& file : side.left_out) {
+    notes.push_back("not copied: " + file);
+  }
+  for (const auto& more :
+       {notes_on_maps(record["spaces"]), notes_on_gradients(options_, opened_, record["spaces"]),
+        maps_->mask ? maps_->mask->notes() : std::vector<std::string>()}) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
+  record["notes"] = notes;
+  if (schedule_) {
+    record["schedule"] = describe_schedule(*schedule_);
+  }
+  write_texts(
+      work_.staged(), record, options_.recipe,
+      write_ == "adapter" ? "peft" : library_of(opened_.target.location().family));
+  work_.finish();
+  stopwatch.reset();
+  record["seconds"] = seconds;  // for whoever waits, and not in the file: there it would differ
+  return record;
+}
+
+ordered_json find_delivered(const JobOptions& options) {
+  std::error_code ignored;
+  const auto file = options.out / kRecordFile;
+  if (options.fresh || !fs::exists(file, ignored)) {
+    return nullptr;
+  }
+  auto record = ordered_json::parse(
+      read_text_file(file, kLongestRecord), nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object() || record.value("options", ordered_json()) != options.words) {
+    return nullptr;
+  }
+  for (const auto& path : entries_of(options.tuned)) {  // an adapter is not its tensors alone
+    if (fs::last_write_time(path, ignored) > fs::last_write_time(file, ignored)) {
+      return nullptr;
+    }
+  }
+  const auto opened = open_all(options, [](double, double, const std::string&) {});
+  const auto inputs = describe_inputs(options, opened);
+  for (const char* input : {"source", "target", "tuned", "calibration"}) {
+    const auto now = inputs.value(input, ordered_json());
+    const auto then = record.value(input, ordered_json());
+    if (now.value("fingerprint", "") != then.value("fingerprint", "")) {
+      return nullptr;
+    }
+  }
+  if (record.value("spaces", ordered_json()) !=
+      ordered_json(opened.alignment->about().at("spaces"))) {
+    return nullptr;
+  }
+  record["there_before"] = true;
+  return record;
+}
+
+}  // namespace theseus::output

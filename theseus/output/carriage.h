@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/output/carried_files.h"
+#include "theseus/output/job_maps.h"
+#include "theseus/output/work_directory.h"
+#include "theseus/transport/carry.h"
+
+namespace theseus::output {
+
+// One update on its way to the target, from its files to the output.
+class Carriage {
+ public:
+  // Opens and checks everything, so that what is wrong is said before the work begins.
+  Carriage(const JobOptions& options, const transport::Watch& watch);
+
+  // Null: the maps have to be made.
+  const transport::Alignment* alignment() const {
+    return opened_.alignment ? &*opened_.alignment : nullptr;
+  }
+  int64_t stages() const { return static_cast<int64_t>(maps_->route.pairs.size()) + 2; }
+
+  // Makes maps, and carries every group as its maps come.
+  void align_and_carry(const transport::Watch& watch);
+  // Through the maps of one stage of an alignment; stages come in order.
+  void carry(int64_t stage, const transport::MapSet& maps);
+
+  // Writes the output and returns its record.
+  nlohmann::ordered_json deliver(const transport::Watch& watch);
+
+ private:
+  void end_group(int64_t first);
+
+  JobOptions options_;
+  Opened opened_;
+  std::string write_;
+  WorkDirectory work_;
+  CarriedFiles files_;
+  std::optional<Maps> maps_;
+  std::vector<transport::Disposition> plan_;
+  std::optional<transport::Schedule> schedule_;
+  std::optional<transport::Carrier> carrier_;
+  std::map<std::string, transport::Carried> group_;  // what has come of a group so far
+  nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
+};
+
+// The record of an output that the same options made of the same files; null: there is none.
+nlohmann::ordered_json find_delivered(const JobOptions& options);
+
+}  // namespace theseus::output

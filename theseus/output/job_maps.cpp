@@ -1,0 +1,122 @@
+#include "theseus/output/job_maps.h"
+
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "theseus/base/error.h"
+#include "theseus/base/file.h"
+#include "theseus/output/record.h"
+#include "theseus/output/text_file.h"
+#include "theseus/output/work_directory.h"
+
+namespace theseus::output {
+namespace {
+
+namespace fs = std::filesystem;
+using transport::Aligner;
+
+constexpr const char* kMemoryFile = "memory.json";
+constexpr int64_t kLongestWork = 256 << 20;
+
+// A file of the unfinished work.
+nlohmann::json read_work(const fs::path& file) {
+  const auto found = nlohmann::json::parse(
+      read_text_file(file, kLongestWork), nullptr, /*allow_exceptions=*/false);
+  require(
+      !found.is_discarded(), "the unfinished work is damaged: ", file.string(),
+      " is not JSON; --fresh starts anew");
+  return found;
+}
+
+// Matching blocks takes a pass over the calibration, so an interrupted job keeps what it found.
+Aligner make_aligner(
+    const JobOptions& options,
+    Opened& opened,
+    const fs::path& work,
+    const transport::Watch& watch) {
+  const auto file = work / kRouteFile;
+  std::error_code ignored;
+  if (!work.empty() && fs::exists(file, ignored)) {
+    const auto saved = read_work(file);
+    at::Tensor similarity;
+    if (saved.contains("similarity")) {
+      std::vector<at::Tensor> rows;
+      for (const auto& row : saved.at("similarity")) {
+        rows.push_back(at::tensor(row.get<std::vector<double>>(), at::kDouble));
+      }
+      similarity = at::stack(rows);
+    }
+    return {
+        opened.source,
+        opened.target,
+        opened.find_calibration(),
+        options.align,
+        transport::read_route(saved),
+        similarity};
+  }
+  Aligner aligner(opened.source, opened.target, opened.find_calibration(), options.align, watch);
+  if (!work.empty() && aligner.similarity().defined()) {
+    const auto depth =
+        describe_depth(aligner.route(), opened, options.align.depth, aligner.similarity());
+    write_json(file, depth);
+  }
+  return aligner;
+}
+
+}  // namespace
+
+void fix_memory(JobOptions& options, const fs::path& work) {
+  if (options.align.memory > 0) {
+    return;
+  }
+  const auto file = work / kMemoryFile;
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    write_json(file, transport::available_memory());
+  }
+  options.align.memory = read_work(file).get<int64_t>();
+}
+
+void run_once(
+    Aligner& aligner,
+    const transport::SpaceSet& needed,
+    const fs::path& work,
+    const transport::Sink& sink,
+    const transport::Watch& watch,
+    double save_every) {
+  std::error_code ignored;
+  if (!fs::exists(work / kSolvedFile, ignored)) {
+    aligner.run(needed, work, sink, watch, save_every);
+    write_text(work / kSolvedFile, "all maps are there\n");
+  }
+}
+
+std::string method_word(const JobOptions& options, const Opened& opened) {
+  return opened.alignment ? opened.alignment->about().at("method").get<std::string>()
+                          : options.align.method;
+}
+
+Maps find_maps(
+    const JobOptions& options,
+    Opened& opened,
+    const fs::path& work,
+    const transport::Watch& watch) {
+  Maps maps;
+  if (opened.alignment) {
+    require_same_bases(opened);
+    const auto& about = opened.alignment->about();
+    maps.route = opened.alignment->route();
+    transport::require_fits(maps.route, opened.source.architecture(), opened.target.architecture());
+    maps.towers = about.at("towers").get<std::set<std::string>>();
+    maps.method = &maps::method(about.at("method").get<std::string>());
+  } else {
+    maps.aligner.emplace(make_aligner(options, opened, work, watch));
+    maps.route = maps.aligner->route();
+    maps.towers = maps.aligner->towers();
+    maps.method = &maps.aligner->method();
+  }
+  return maps;
+}
+
+}  // namespace theseus::output

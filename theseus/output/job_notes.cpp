@@ -1,0 +1,76 @@
+#include "theseus/output/job_notes.h"
+
+#include "theseus/output/record.h"
+#include "theseus/output/supervision.h"
+#include "theseus/transport/similarity.h"
+
+namespace theseus::output {
+namespace {
+
+using nlohmann::ordered_json;
+using transport::Disposition;
+
+// Of a calibration that was made from data; null: it was not.
+std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
+  std::vector<std::string> notes;
+  if (drawn.contains("left_out_names")) {
+    notes.push_back(c10::str(
+        drawn.at("left_out").get<int64_t>(), " images could not be decoded and were left out: ",
+        drawn.at("left_out_names").get<std::string>()));
+  }
+  if (drawn.contains("truncated") && drawn.at("truncated") > 0) {
+    notes.push_back(c10::str(
+        drawn.at("truncated").get<int64_t>(),
+        " texts were longer than a model takes and were cut"));
+  }
+  return notes;
+}
+
+}  // namespace
+
+std::vector<std::string> notes_before(
+    const JobOptions& options,
+    const Opened& opened,
+    const Maps& maps,
+    const std::vector<Disposition>& plan,
+    const std::string& write) {
+  const auto& source = opened.source.architecture();
+  const auto& target = opened.target.architecture();
+  std::vector<std::string> notes;
+  if (opened.update) {
+    notes = opened.update->notes();
+    const auto left = notes_on_update(plan, opened);
+    notes.insert(notes.end(), left.begin(), left.end());
+  }
+  if (options.words.contains("depth") && !transport::depths_differ(source, target)) {
+    notes.emplace_back("--depth makes no difference: both models have the same number of blocks");
+  }
+  if (maps.aligner && maps.aligner->similarity().defined() &&
+      transport::is_estimated(source, target)) {
+    notes.emplace_back(
+        "the similarities of blocks are estimated from random projections, to some percent: where "
+        "blocks are almost equally alike, the match may be another one than that of all features");
+  }
+  if (maps.aligner) {
+    const auto doubts = maps.aligner->notes(transport::spaces_of(plan));
+    notes.insert(notes.end(), doubts.begin(), doubts.end());
+  }
+  const auto drawn = notes_on_drawn(opened.drawn);
+  notes.insert(notes.end(), drawn.begin(), drawn.end());
+  const auto labels = notes_on_labels(options, opened, plan);
+  notes.insert(notes.end(), labels.begin(), labels.end());
+  if (write == "update" && options.words.contains("alpha") && !options.align.in_order) {
+    notes.emplace_back("--alpha makes no difference to --write update, which is not scaled");
+  }
+  for (const auto& info : opened.target.checkpoint().tensors()) {
+    if (write == "model" && (info.dtype == "BF16" || info.dtype == "F16")) {
+      notes.push_back(c10::str(
+          "the target stores its weights as ", info.dtype,
+          ": what rounding takes of the update is reported with the result"));
+      break;
+    }
+  }
+  return notes;
+}
+
+}  // namespace theseus::output

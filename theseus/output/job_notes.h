@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "theseus/output/job_maps.h"
+#include "theseus/transport/plan.h"
+
+namespace theseus::output {
+
+// What a reader should know before the work begins. `write`: as write_word says.
+std::vector<std::string> notes_before(
+    const JobOptions& options,
+    const Opened& opened,
+    const Maps& maps,
+    const std::vector<transport::Disposition>& plan,
+    const std::string& write);
+
+}  // namespace theseus::output
