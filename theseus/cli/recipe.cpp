@@ -17,7 +17,7 @@ const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",      "o
                                                "help", "every", "save-every", "resume"};
 
 const std::set<std::string> kPaths = {"source", "tuned", "target",     "calibration", "alignment",
-                                      "model",  "data",  "start-from", "validation"};
+                                      "model",  "data",  "start-from", "validation",  "familiar"};
 
 // Where the command ran is not where its recipe will be. A split's name is no path, even where a file has it.
 std::string value_text(const std::string& name, const std::string& text) {

@@ -6,10 +6,10 @@
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
-#include "theseus/base/file.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/side_files.h"
+#include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/output/write_model.h"
 #include "theseus/output/write_update.h"
@@ -18,12 +18,6 @@ namespace theseus::output {
 namespace {
 
 using nlohmann::ordered_json;
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  AtomicFile file(path);
-  file.append(text);
-  file.commit();
-}
 
 ordered_json describe_layers(const transport::Imitation& found) {
   auto rows = ordered_json::array();
@@ -55,7 +49,7 @@ void write_tensors(
     return;
   }
   write_model(opened.target, directory, deltas, given.job.alpha);
-  copy_side_files(opened.target, directory, {"theseus.json", "recipe.yaml", kCardFile});
+  copy_side_files(opened.target, directory, {kRecordFile, kRecipeFile, kCardFile});
 }
 
 }  // namespace
@@ -69,13 +63,15 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   auto opened = open_all(job, watch);
   std::vector<const stats::Calibration*> calibrations = {opened.find_calibration()};
   std::optional<Opened> familiar;
+  auto identity = ordered_json::parse(identity_of(job, opened));
   if (!given.familiar.empty()) {
     auto other = job;
     other.calibration = given.familiar;
     familiar.emplace(open_all(other, watch));
     calibrations.push_back(familiar->find_calibration());
+    identity["familiar"] = ordered_json::parse(identity_of(other, *familiar)).at("inputs");
   }
-  WorkDirectory work(job.out, identity_of(job, opened), job.fresh);
+  WorkDirectory work(job.out, identity.dump(1), job.fresh);
   const auto found = transport::imitate(
       opened.source, *opened.update, opened.target, calibrations, given.fit,
       [&](int64_t done, int64_t all) {
@@ -101,8 +97,8 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   }
   work.keep();
   write_tensors(given, opened, found, work.staged());
-  write_text(work.staged() / "theseus.json", record.dump(1) + "\n");
-  write_text(work.staged() / "recipe.yaml", job.recipe);
+  write_json(work.staged() / kRecordFile, record);
+  write_text(work.staged() / kRecipeFile, job.recipe);
   auto card = record;
   card.erase("layers");
   write_model_card(work.staged(), card, library_of(opened.target.location().family));

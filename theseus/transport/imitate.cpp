@@ -7,9 +7,11 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/units.h"
 #include "theseus/stats/matcher.h"
 #include "theseus/stats/moments.h"
 #include "theseus/transport/compatible.h"
+#include "theseus/transport/schedule.h"
 #include "theseus/transport/writer_taps.h"
 
 namespace theseus::transport {
@@ -54,18 +56,12 @@ class Replaced {
 
 // A source block's tensors as tuned, or those of no block.
 Tensors tuned_tensors(const model::Model& source, const SourceUpdate& update, int64_t block) {
-  Tensors tensors;
+  auto tensors = whole_deltas(update, source.architecture(), block);
   for (const auto& parameter : source.architecture().parameters) {
-    const auto delta = parameter.block == block ? update.find_delta(parameter) : at::Tensor();
-    if (!delta.defined()) {
-      continue;
+    const auto found = tensors.find(parameter.tensor);
+    if (parameter.row == 0 && found != tensors.end()) {
+      found->second = source.checkpoint().tensor(parameter.stored).to(at::kFloat) + found->second;
     }
-    auto& whole = tensors[parameter.tensor];
-    if (!whole.defined()) {
-      whole = source.checkpoint().tensor(parameter.stored).to(at::kFloat, false, true);
-    }
-    auto part = parameter.fused() ? whole.narrow(0, parameter.row, parameter.shape[0]) : whole;
-    part.add_(delta);
   }
   return tensors;
 }
@@ -118,6 +114,19 @@ at::Tensor ridge(at::Tensor gram, const at::Tensor& cross, double penalty, bool 
   return at::cholesky_solve(cross, factor);
 }
 
+// Numbers that one batch keeps of one model: the stream, and of a block what its writers read and leave.
+double numbers_of(const model::Architecture& architecture, const State& state) {
+  double numbers = 0;
+  for (const auto& tower : architecture.towers) {
+    const auto stream = state.streams.find(tower.name);
+    if (stream != state.streams.end()) {
+      const auto rows = stream->second.numel() / tower.width;
+      numbers += static_cast<double>(rows) * static_cast<double>(4 * tower.width + tower.mlp);
+    }
+  }
+  return numbers;
+}
+
 class Imitator {
  public:
   Imitator(
@@ -141,6 +150,9 @@ class Imitator {
         const Replaced as_tuned(source, outer);
         walker.tuned = entered(source, walker.batch.source);
         walkers_.push_back(std::move(walker));
+        if (walkers_.size() == 1) {
+          require_memory(calibrations);
+        }
       }
     }
   }
@@ -177,6 +189,21 @@ class Imitator {
   }
 
  private:
+  // All batches are in memory at once, in both forms of both models.
+  void require_memory(const std::vector<const stats::Calibration*>& calibrations) const {
+    int64_t batches = 0;
+    for (const auto* calibration : calibrations) {
+      batches += calibration->batches();
+    }
+    const auto numbers = numbers_of(source_.architecture(), walkers_[0].source) +
+                         numbers_of(target_.architecture(), walkers_[0].target);
+    const auto bytes = static_cast<int64_t>(2 * sizeof(float) * numbers) * batches;
+    require(
+        bytes <= available_memory(), "the hidden states of ", batches, " batches need ",
+        bytes_text(bytes), " and ", bytes_text(available_memory()),
+        " are free; give fewer --batches");
+  }
+
   stats::PairedRows paired(
       const Walker& walker, int64_t block, const at::Tensor& left, const at::Tensor& right) const {
     const auto& to = *target_.architecture().tower_of(block).first;
