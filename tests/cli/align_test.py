@@ -56,6 +56,11 @@ class Align(PairTest):
         again = json.loads(self.theseus(*words, "--json").stdout)["updates"]
         self.assertEqual([record.get("there_before", False) for record in again], [True, True, False])
         self.assertEqual((library / "part.0" / "update.safetensors").stat().st_mtime_ns, before)
+        (library / "part.1" / "update.safetensors").write_bytes(b"")
+        self.refused(*words, says=["part.1 exists", "--fresh replaces an earlier output"])
+        shutil.rmtree(library / "part.1")
+        self.refused(*words, "--tuned", self.models / "base", says="change")
+        self.assertFalse((library / "part.1").exists())
         self.write("part.0.safetensors", {KEY: self.tuned()[KEY].changed(0, 1.0)})
         self.refused(*words, says=["part.0 exists", "--fresh replaces an earlier output"])
         self.assertEqual(len(json.loads(self.theseus(*words, "--json", "--fresh").stdout)["updates"]), 3)

@@ -60,6 +60,14 @@ class BadImages(DigitsTest):
                             self.models / "wide", "--setting", "digits", self.models / "tuned", one,
                             "--methods", "pad", "--out", self.here / "c", "--quiet", exit=2)
         self.assertIn("are of one class, 'digit 3'", done.stderr)
+        self.refused(*sweep, "--split", "test", "--to", "inf", says="too many")
+        words = ["compare", "--source", self.models / "base", "--target", self.models / "wide", "--setting",
+                 "digits", self.models / "tuned", one, "--methods", "pad", "--out", self.here / "d"]
+        for more, says in ((["--alpha", "nan"], "finite"), (["--to", "nan"], "finite"),
+                           (["--batches", "0"], "--batches"), (["--shots", "-2"], "--shots"),
+                           (["--setting", "digits", self.models / "tuned", one], "two columns")):
+            self.refused(*words, *more, says=says)
+        self.assertFalse((self.here / "d").exists())
         lone = self.here / "lone"
         shutil.copytree(one / "val" / "digit 3", lone / "train" / "digit 3")
         shutil.copytree(one / "val" / "digit 3", lone / "test" / "digit 3")

@@ -395,6 +395,10 @@ class Texts(CommandTest):
         # Only the answer is learnt, after the text.
         answers = self.finetune(model, data, "--steps", "2", "--answer", "{answer}", out="answers")
         self.assertNotEqual(answers["losses"][0]["value"], whole["losses"][0]["value"])
+        # A text with another answer is another example.
+        same = self.data([{"text": "the good day", "answer": f"{a} {b}"} for a in "abcd" for b in "abcde"])
+        record = self.finetune(model, same, "--steps", "1", "--answer", "{answer}", out="same")
+        self.assertEqual(record["data"]["examples"], 18)
 
     def test_refused(self):
         model = self.model_with_words("bert_bare")

@@ -53,13 +53,16 @@ inline constexpr const char* kNotTest = "not test";
 // from nor what a result is reported on.
 inline constexpr const char* kHeldOut = "held out";
 
+// A split to open: val, without that what "" gives. For a strength to be chosen by.
+inline constexpr const char* kValidation = "validation where there is one";
+
 // One way in which examples lie on disk.
 struct Source {
   std::string_view summary;
   // Whether an unnamed PATH is to be read this way; null when the layout has to be named. May throw
   // InputError for what cannot be listed.
   bool (*recognises)(const std::filesystem::path& path);
-  // `split`: "train", "val", "test", kNotTest, kHeldOut, or "" for what there is (where there are several, test; without one,
+  // `split`: "train", "val", "test", kNotTest, kHeldOut, kValidation, or "" for what there is (where there are several, test; without one,
   // or where its labels are kept back as in GLUE, val). Throws InputError for what is missing, empty or
   // contradictory.
   Examples (*open)(const std::filesystem::path& path, const std::string& split);

@@ -55,6 +55,9 @@ std::string choose_split(
         joined(there, there.size()), ": say which one is meant");
     return has("val") ? "val" : there.empty() ? "" : there.front();
   }
+  if (asked == kValidation) {
+    return has("val") ? "val" : choose_split(there, "", where);
+  }
   require(
       asked.empty() || asked == "train" || asked == "val" || asked == "test", "unknown split '",
       printable(asked), "'; a split is train, val or test");

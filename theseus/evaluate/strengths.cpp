@@ -33,9 +33,12 @@ Searched search(
     const Strengths& strengths,
     const std::function<Measured(double alpha)>& measure,
     const Watch& watch) {
+  constexpr double kMost = 1e6;
   require(
-      strengths.step > 0 && strengths.last >= strengths.first, "strengths from ", strengths.first,
-      " to ", strengths.last, " in steps of ", strengths.step, " are none");
+      strengths.step > 0 && strengths.last >= strengths.first &&
+          (strengths.last - strengths.first) / strengths.step < kMost,
+      "strengths from ", strengths.first, " to ", strengths.last, " in steps of ", strengths.step,
+      " are none, or too many");
   const auto count =
       static_cast<int64_t>(std::floor((strengths.last - strengths.first) / strengths.step + 1e-9)) +
       1;

@@ -153,7 +153,8 @@ ordered_json sweep(
     const EvaluateOptions& options,
     const Strengths& strengths,
     const Watch& watch) {
-  const auto examples = open_data(options.data, options.split, model, options);
+  const auto examples = open_data(
+      options.data, options.split.empty() ? data::kValidation : options.split, model, options);
   const auto word = task_word(model, examples, options);
   model::Reader reader(model, options.longest);
   std::vector<std::string> skipped;
@@ -203,6 +204,11 @@ ordered_json sweep(
   }
   if (found.at_the_end) {
     notes.emplace_back(kAtTheEnd);
+  }
+  if (examples.split == "test") {
+    notes.emplace_back(
+        "the strength is chosen on the test split, so its score there flatters: report another "
+        "one");
   }
   record["notes"] = notes;
   return record;

@@ -174,7 +174,7 @@ at::Tensor mean_of_tokens(const at::Tensor& rows, const at::Tensor& kept) {
     return wide.mean(1).to(rows.scalar_type());
   }
   const auto share = kept.to(wide.device(), wide.scalar_type()).unsqueeze(2);  // [n, t, 1]
-  return ((wide * share).sum(1) / share.sum(1)).to(rows.scalar_type());
+  return ((wide * share).sum(1) / share.sum(1).clamp_min(1)).to(rows.scalar_type());
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {

@@ -254,6 +254,21 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   return record;
 }
 
+// Whether what the record of an output speaks of can be opened.
+bool is_whole(const fs::path& out, const std::string& write) {
+  try {
+    if (write == "model") {
+      model::Model::open(out);
+    } else {
+      checkpoint::Checkpoint::open(
+          out / (write == "update" ? "update.safetensors" : "adapter_model.safetensors"));
+    }
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 ordered_json find_delivered(const JobOptions& options) {
   std::error_code ignored;
   const auto file = options.out / kRecordFile;
@@ -262,7 +277,9 @@ ordered_json find_delivered(const JobOptions& options) {
   }
   auto record = ordered_json::parse(
       read_text_file(file, kLongestRecord), nullptr, /*allow_exceptions=*/false);
-  if (!record.is_object() || record.value("options", ordered_json()) != options.words) {
+  if (!record.is_object() || record.value("options", ordered_json()) != options.words ||
+      record.value("theseus", "") != options.version ||
+      !is_whole(options.out, record.value("write", ""))) {
     return nullptr;
   }
   for (const auto& path : entries_of(options.tuned)) {  // an adapter is not its tensors alone

@@ -108,6 +108,9 @@ std::vector<ordered_json> transport_jobs(
       left.push_back(i);
     }
   }
+  for (const auto i : left) {  // what cannot be read is said before anything is written
+    with_context("opening " + jobs[i].tuned.string(), [&] { open_all(jobs[i], watch); });
+  }
   const Library library(jobs.front().out.parent_path());
   for (size_t first = 0; first < left.size(); first += kAtOnce) {
     const auto last = std::min(left.size(), first + kAtOnce);

@@ -1,6 +1,7 @@
 #include "theseus/output/job_notes.h"
 
 #include "theseus/output/record.h"
+#include "theseus/output/sentence_head.h"
 #include "theseus/output/supervision.h"
 #include "theseus/transport/similarity.h"
 
@@ -17,6 +18,10 @@ std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
     notes.push_back(c10::str(
         drawn.at("left_out").get<int64_t>(), " images could not be decoded and were left out: ",
         drawn.at("left_out_names").get<std::string>()));
+  }
+  if (drawn.contains("answers_left_out")) {
+    notes.emplace_back(
+        "the answers were not read: examples without --labels are texts alone to a causal model");
   }
   if (drawn.contains("truncated") && drawn.at("truncated") > 0) {
     notes.push_back(c10::str(
@@ -41,6 +46,12 @@ std::vector<std::string> notes_before(
     notes = opened.update->notes();
     const auto left = notes_on_update(plan, opened);
     notes.insert(notes.end(), left.begin(), left.end());
+  }
+  if (find_sentence_head(options.tuned)) {
+    notes.emplace_back(
+        "the head that lies beside the tuned encoder is not carried; 'theseus evaluate --head' "
+        "takes it "
+        "through an alignment");
   }
   if (options.words.contains("depth") && !transport::depths_differ(source, target)) {
     notes.emplace_back("--depth makes no difference: both models have the same number of blocks");

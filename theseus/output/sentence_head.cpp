@@ -1,5 +1,7 @@
 #include "theseus/output/sentence_head.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
 
@@ -42,7 +44,16 @@ std::string text_of(const ordered_json& object, const char* key) {
 
 // The directory of the module that is called "classifier", by its name in `directory`; empty: none.
 std::string find_dense(const fs::path& directory) {
-  for (const auto& module : sentence_modules(directory)) {
+  const auto modules = sentence_modules(directory);
+  const bool ours =
+      std::any_of(modules.begin(), modules.end(), [](const auto& m) { return m.name == kName; });
+  for (const auto& module : modules) {
+    const bool known = module.type.ends_with(".Transformer") || module.name == kName ||
+                       (module.type.ends_with(".Pooling") && module.path == kPooling);
+    require(
+        !ours || known, (directory / kModules).string(), ": beside a head there is ",
+        printable(module.type), " in '", printable(module.path),
+        "'; expected a Transformer, Pooling in ", kPooling, " and the head");
     if (module.name == kName) {
       require(
           module.type.ends_with(".Dense") && !module.path.empty(), (directory / kModules).string(),

@@ -243,6 +243,9 @@ void prepare_texts(
   checkpoint::write_safetensors(job.path, tensors);
   record["tokenizers"] = {
       {"source", job.from.tokenizer().words()}, {"target", job.to.tokenizer().words()}};
+  if (!choice.labels && !choice.wording.answer.empty() && gradient::is_causal(job.target)) {
+    record["answers_left_out"] = true;
+  }
   record["truncated"] = job.from.truncated() + job.to.truncated();
   job.watch(1, 1);
 }

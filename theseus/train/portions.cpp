@@ -70,11 +70,13 @@ void open_other(
       static_cast<int64_t>(count) < other.size() ? c10::str(", ", count, " examples") : "");
 }
 
-// What tells an example from others: of a text what the model is shown, of an image where it lies.
+// What tells an example from others: of a text what the model is shown and should answer, of an image where it
+// lies.
 std::string identity_of(const data::Examples& examples, int64_t place) {
   if (examples.text) {
     const auto text = data::worded(examples, examples.wording, place);
-    return c10::str(text.first.size(), " ", text.first, text.second);
+    return c10::str(
+        text.first.size(), " ", text.second.size(), " ", text.first, text.second, text.answer);
   }
   return std::filesystem::absolute(examples.names[static_cast<size_t>(place)])
       .lexically_normal()

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
@@ -25,7 +26,7 @@ struct Options {
   theseus::evaluate::CompareOptions compare;
   std::vector<std::string> settings;
   std::string out, depth, device = "cpu";
-  double alpha = NAN;
+  std::optional<double> alpha;
   int64_t threads = 0;
   bool json = false;
   bool quiet = false;
@@ -37,6 +38,11 @@ int run(const Options& options) {
   for (size_t i = 0; i + 2 < options.settings.size(); i += 3) {
     compare.settings.push_back(
         {options.settings[i], options.settings[i + 1], options.settings[i + 2], ""});
+    for (size_t other = 0; other < i; other += 3) {
+      require(
+          options.settings[other] != options.settings[i], "--setting: two columns are called '",
+          options.settings[i], "'");
+    }
   }
   for (const auto& method : compare.methods) {
     if (method != "none") {
@@ -53,9 +59,12 @@ int run(const Options& options) {
       "--depth: '", options.depth, "' is none of: interpolate match");
   compare.job.align.depth =
       options.depth == "interpolate" ? transport::Depth::kInterpolate : transport::Depth::kMatch;
-  if (!std::isnan(options.alpha)) {
-    compare.strengths = {.first = options.alpha, .last = options.alpha};
+  if (options.alpha) {
+    compare.strengths = {.first = *options.alpha, .last = *options.alpha};
   }
+  require(
+      std::isfinite(compare.strengths.last) && std::isfinite(compare.strengths.step),
+      "--alpha, --to and --step: expected finite numbers");
   if (options.threads > 0) {
     at::set_num_threads(static_cast<int>(options.threads));
   }
@@ -91,9 +100,11 @@ std::function<int()> add(CLI::App& app) {
       ->delimiter(',');
   app.add_flag("--labels", compare.job.labels, "let methods that need labels use them");
   app.add_option("--batches", compare.batches, "B-shot: a row for each, as in 1,5,10")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--batch-size", compare.job.align.sampling.batch_size)->capture_default_str();
-  app.add_option("--shots", compare.job.shots, "K-shot calibration: so many of each class");
+  app.add_option("--shots", compare.job.shots, "K-shot calibration: so many of each class")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--split", compare.job.split, "of the calibration")->capture_default_str();
   app.add_option("--match", compare.job.align.match, "which tokens pair");
   app.add_option("--depth", options->depth, "match (default) or interpolate");
