@@ -397,8 +397,10 @@ class Texts(CommandTest):
         self.assertNotEqual(answers["losses"][0]["value"], whole["losses"][0]["value"])
         # A text with another answer is another example.
         same = self.data([{"text": "the good day", "answer": f"{a} {b}"} for a in "abcd" for b in "abcde"])
-        record = self.finetune(model, same, "--steps", "1", "--answer", "{answer}", out="same")
-        self.assertEqual(record["data"]["examples"], 18)
+        done = self.theseus("finetune", "--model", model, "--data", same, "--out", self.here / "same",
+                            "--steps", "1", "--batch-size", "4", "--threads", "1", "--quiet", "--json",
+                            "--answer", "{answer}")
+        self.assertEqual(json.loads(done.stdout)["data"]["examples"], 18)
 
     def test_refused(self):
         model = self.model_with_words("bert_bare")
