@@ -198,7 +198,7 @@ class Program(support.CommandTest):
         self.refused(says="A subcommand is required")
 
     def test_unknown_command(self):
-        commands = "forward inspect plan report run sweep transport verify"
+        commands = "forward imitate inspect plan report run sweep transport verify"
         self.refused("transprot", says=["there is no command 'transprot'", commands])
         self.refused("--nonsense", says="Run with --help")
         self.refused("inspect", "x", "--nonsense", says="--nonsense")
