@@ -12,6 +12,7 @@
 #include "theseus/maps/method.h"
 #include "theseus/output/method_words.h"
 #include "theseus/output/supervision.h"
+#include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/transport/depth.h"
 
@@ -69,7 +70,7 @@ bool uses_calibration(const CompareOptions& options, const std::string& method) 
 
 // |carried| - |source's|, of all matrices of the update together.
 double norm_error(const fs::path& directory) {
-  const auto record = Json::parse_file(directory / "theseus.json").raw();
+  const auto record = Json::parse_file(directory / output::kRecordFile).raw();
   double before = 0, after = 0;
   for (const auto& row : record.at("parameters")) {
     if (row.contains("source_norm") && row.at("shape").size() == 2) {

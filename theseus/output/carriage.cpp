@@ -65,19 +65,6 @@ std::map<std::string, at::Tensor> updated_block(
   return tensors;
 }
 
-// A source block's tensors as tuned.
-std::map<std::string, at::Tensor> tuned_block(const Opened& opened, int64_t block) {
-  const auto& source = opened.source;
-  auto tensors = transport::whole_deltas(*opened.update, source.architecture(), block);
-  for (const auto& parameter : source.architecture().parameters) {
-    const auto found = tensors.find(parameter.tensor);
-    if (parameter.row == 0 && found != tensors.end()) {
-      found->second = source.checkpoint().tensor(parameter.stored).to(at::kFloat) + found->second;
-    }
-  }
-  return tensors;
-}
-
 // Of everything that arrived, before its strength: less than the source's where a mask or a narrower
 // target took some.
 double carried_norm(const ordered_json& parameters) {
@@ -121,6 +108,21 @@ ordered_json describe_job(
     record["match"] = maps.aligner->matcher_words();
   }
   return record;
+}
+
+// Whether what the record of an output speaks of can be opened.
+bool is_whole(const fs::path& out, const std::string& write) {
+  try {
+    if (write == "model") {
+      model::Model::open(out);
+    } else {
+      checkpoint::Checkpoint::open(
+          out / (write == "update" ? "update.safetensors" : "adapter_model.safetensors"));
+    }
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -167,7 +169,12 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
             }
           },
       .group = [&](int64_t first) { end_group(first); },
-      .tuned = [&](int64_t block) { return tuned_block(opened_, block); },
+      .tuned =
+          [&](int64_t block) {
+            const auto& source = opened_.source;
+            return transport::with_deltas(
+                source, transport::whole_deltas(*opened_.update, source.architecture(), block));
+          },
       .updated =
           [&](int64_t block) {
             return updated_block(opened_, files_.directory(), block, options_.alpha);
@@ -252,21 +259,6 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   stopwatch.reset();
   record["seconds"] = seconds;  // for whoever waits, and not in the file: there it would differ
   return record;
-}
-
-// Whether what the record of an output speaks of can be opened.
-bool is_whole(const fs::path& out, const std::string& write) {
-  try {
-    if (write == "model") {
-      model::Model::open(out);
-    } else {
-      checkpoint::Checkpoint::open(
-          out / (write == "update" ? "update.safetensors" : "adapter_model.safetensors"));
-    }
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
 }
 
 ordered_json find_delivered(const JobOptions& options) {

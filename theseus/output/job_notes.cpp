@@ -47,7 +47,7 @@ std::vector<std::string> notes_before(
     const auto left = notes_on_update(plan, opened);
     notes.insert(notes.end(), left.begin(), left.end());
   }
-  if (find_sentence_head(options.tuned)) {
+  if (has_sentence_head(options.tuned)) {
     notes.emplace_back(
         "the head that lies beside the tuned encoder is not carried; 'theseus evaluate --head' "
         "takes it "

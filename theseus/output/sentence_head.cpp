@@ -44,10 +44,8 @@ std::string text_of(const ordered_json& object, const char* key) {
 
 // The directory of the module that is called "classifier", by its name in `directory`; empty: none.
 std::string find_dense(const fs::path& directory) {
-  const auto modules = sentence_modules(directory);
-  const bool ours =
-      std::any_of(modules.begin(), modules.end(), [](const auto& m) { return m.name == kName; });
-  for (const auto& module : modules) {
+  const bool ours = has_sentence_head(directory);
+  for (const auto& module : sentence_modules(directory)) {
     const bool known = module.type.ends_with(".Transformer") || module.name == kName ||
                        (module.type.ends_with(".Pooling") && module.path == kPooling);
     require(
@@ -106,6 +104,12 @@ std::vector<SentenceModule> sentence_modules(const fs::path& directory) {
          .path = beside ? path : std::string()});
   }
   return modules;
+}
+
+bool has_sentence_head(const fs::path& directory) {
+  const auto modules = sentence_modules(directory);
+  return std::any_of(
+      modules.begin(), modules.end(), [](const auto& module) { return module.name == kName; });
 }
 
 void write_sentence_head(const SentenceHead& head, const fs::path& directory) {

@@ -29,6 +29,8 @@ struct SentenceModule {
 };
 // Empty where that file is missing or is no such list.
 std::vector<SentenceModule> sentence_modules(const std::filesystem::path& directory);
+// Whether one of them is called as a head of ours is; it may not be one.
+bool has_sentence_head(const std::filesystem::path& directory);
 
 // Into a directory that has none of these files.
 void write_sentence_head(const SentenceHead& head, const std::filesystem::path& directory);

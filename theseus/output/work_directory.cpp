@@ -12,6 +12,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/output/text_file.h"
 
 namespace theseus::output {
 namespace {
@@ -27,7 +28,7 @@ fs::path without_slash(const fs::path& path) {
 
 bool is_ours(const fs::path& directory) {
   std::error_code ignored;
-  return fs::exists(directory / "theseus.json", ignored) ||
+  return fs::exists(directory / kRecordFile, ignored) ||
          fs::exists(directory / "alignment.json", ignored);
 }
 

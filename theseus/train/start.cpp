@@ -20,27 +20,11 @@ bool is_update(const fs::path& path) {
   return path.filename() == output::kUpdateFile || fs::exists(path / output::kUpdateFile, ignored);
 }
 
-at::Tensor base_of(const model::Model& model, const model::Parameter& parameter) {
-  return model.checkpoint().tensor(parameter.stored).to(at::kFloat);
-}
-
-// base + alpha * update.
-Tensors added(
-    const std::map<std::string, at::Tensor>& update, double alpha, const model::Model& model) {
-  Tensors result;
-  for (const auto& parameter : model.architecture().parameters) {
-    const auto found = update.find(parameter.tensor);
-    if (found != update.end() && !result.contains(parameter.tensor)) {
-      result[parameter.tensor] = at::add(base_of(model, parameter), found->second, alpha);
-    }
-  }
-  return result;
-}
-
 Tensors from_tuned(const std::string& path, double alpha, const model::Model& model) {
   const auto update = transport::SourceUpdate::open(path, model);
   transport::require_change(update, model.architecture());
-  return added(transport::whole_deltas(update, model.architecture()), alpha, model);
+  return transport::with_deltas(
+      model, transport::whole_deltas(update, model.architecture()), alpha);
 }
 
 std::map<std::string, update::LowRank> from_adapter(
@@ -77,8 +61,9 @@ Start read_start(const std::string& path, double alpha, int64_t rank, model::Mod
     if (rank > 0) {
       start.low_rank = from_adapter(path, alpha, rank, model);
     } else {
-      start.tensors = is_update(path) ? added(evaluate::read_update(path, model), alpha, model)
-                                      : from_tuned(path, alpha, model);
+      start.tensors = is_update(path)
+                          ? transport::with_deltas(model, evaluate::read_update(path, model), alpha)
+                          : from_tuned(path, alpha, model);
     }
     return start;
   });

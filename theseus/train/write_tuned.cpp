@@ -16,6 +16,7 @@
 #include "theseus/output/layout.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
+#include "theseus/output/text_file.h"
 
 namespace theseus::train {
 namespace {
@@ -25,7 +26,8 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kLongestConfig = int64_t{64} << 20;
 // Of an earlier training, where the base is one.
-const std::set<std::string> kOurs = {"theseus.json", "losses.jsonl", "recipe.yaml", "README.md"};
+const std::set<std::string> kOurs = {
+    output::kRecordFile, "losses.jsonl", output::kRecipeFile, "README.md"};
 
 // What is written under one name.
 struct Source {

@@ -18,10 +18,10 @@ struct WrittenTuned {
 };
 
 // Writes the base with `values` (by own tensor names) in place of its own into `directory`, in the base's
-// own layout and dtypes; see output::layout_of. Side files and other tensors are copied bit for bit. With a new head the
-// config beside them says so, names get the prefix that the family's library gives an encoder with a head,
-// and heads for other purposes are left out. A head beside the encoder is written beside it. Throws InputError when it cannot be written, NumericError
-// when a value is not finite in its dtype.
+// own layout and dtypes; see output::layout_of. Side files and other tensors are copied bit for bit. With a
+// new head the config beside them says so, names get the prefix that the family's library gives an encoder
+// with a head, and heads for other purposes are left out. A head beside the encoder is written beside it.
+// Throws InputError when it cannot be written, NumericError when a value is not finite in its dtype.
 WrittenTuned write_tuned(
     const model::Model& base,
     const Tensors& values,

@@ -56,14 +56,7 @@ class Replaced {
 
 // A source block's tensors as tuned, or those of no block.
 Tensors tuned_tensors(const model::Model& source, const SourceUpdate& update, int64_t block) {
-  auto tensors = whole_deltas(update, source.architecture(), block);
-  for (const auto& parameter : source.architecture().parameters) {
-    const auto found = tensors.find(parameter.tensor);
-    if (parameter.row == 0 && found != tensors.end()) {
-      found->second = source.checkpoint().tensor(parameter.stored).to(at::kFloat) + found->second;
-    }
-  }
-  return tensors;
+  return with_deltas(source, whole_deltas(update, source.architecture(), block));
 }
 
 State entered(model::Model& model, const model::Batch& batch) {
@@ -310,15 +303,8 @@ class Imitator {
 
   void add(const std::string& tensor, const at::Tensor& delta, Tensors& values, Imitation& result) {
     const auto stored = delta.to(at::kCPU, at::kFloat).contiguous();
-    for (const auto& parameter : target_.architecture().parameters) {
-      if (parameter.tensor == tensor) {
-        const auto base = target_.checkpoint().tensor(parameter.stored).to(at::kFloat);
-        values[tensor] = base + stored;
-        result.deltas[tensor] = stored;
-        return;
-      }
-    }
-    throw InternalError("no tensor " + tensor);
+    values[tensor] = with_deltas(target_, {{tensor, stored}}).at(tensor);
+    result.deltas[tensor] = stored;
   }
 
   model::Model& source_;

@@ -290,6 +290,19 @@ std::map<std::string, at::Tensor> whole_deltas(
   return deltas;
 }
 
+std::map<std::string, at::Tensor> with_deltas(
+    const model::Model& model, const std::map<std::string, at::Tensor>& deltas, double alpha) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& parameter : model.architecture().parameters) {
+    const auto delta = deltas.find(parameter.tensor);
+    if (delta != deltas.end() && !tensors.contains(parameter.tensor)) {
+      const auto base = model.checkpoint().tensor(parameter.stored).to(at::kFloat);
+      tensors[parameter.tensor] = at::add(base, delta->second, alpha);
+    }
+  }
+  return tensors;
+}
+
 void require_change(const SourceUpdate& update, const model::Architecture& architecture) {
   const bool changed = std::any_of(
       architecture.parameters.begin(), architecture.parameters.end(),

@@ -61,6 +61,10 @@ std::map<std::string, at::Tensor> whole_deltas(
     const model::Architecture& architecture,
     std::optional<int64_t> block = std::nullopt);
 
+// base + alpha * delta of the tensors that `deltas` names and the model has, in float32.
+std::map<std::string, at::Tensor> with_deltas(
+    const model::Model& model, const std::map<std::string, at::Tensor>& deltas, double alpha = 1);
+
 // Throws InputError unless something of `architecture` differs from the base.
 void require_change(const SourceUpdate& update, const model::Architecture& architecture);
 

@@ -133,6 +133,8 @@ std::function<int()> add(CLI::App& app) {
       "--scale", options->scales,
       "WORDS=FACTOR: also scale what has WORDS in its name; repeatable");
   options->evaluate.add(app);
+  app.get_option("--split")->description(
+      "train, val or test (default: val where there is one, else test; with --label-free test)");
   app.add_option("--from", options->strengths.first, "smallest strength")->capture_default_str();
   app.add_option("--to", options->strengths.last, "largest strength")->capture_default_str();
   app.add_option("--step", options->strengths.step, "between strengths")->capture_default_str();
