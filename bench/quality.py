@@ -187,6 +187,7 @@ class Bench:
         target, b = self.model(name, to_shape, seed + 100, "clean")
         ceiling, c = self.model(name, to_shape, seed + 100, task)
         data, _ = self.data(name, task)
+        clean, _ = self.data(name, "clean")
         layout = "mnist:" if name == "mnist" else "fashion_mnist:"
         trained = f"{self.given.steps}-{self.given.images}"
         folder = self.out / "runs" / name / trained / setting / task / str(seed)
@@ -200,19 +201,24 @@ class Bench:
             folder.mkdir(parents=True, exist_ok=True)
             rows = {}
             for rule in rules:
-                for word, strength in (("best", []), ("one", ["--alpha", 1])):
-                    work = folder / f"{word}{rule}"
-                    usable = [m for m in methods if not (rule == "interpolate" and m.endswith("in-order"))]
-                    said = self.theseus(
-                        "compare", "--source", source, "--target", target, "--setting", task, tuned,
-                        layout + str(data), "--methods", ",".join(usable), "--batches", CALIBRATION,
-                        "--validation", "train", "--test", "test", "--limit", LIMIT, "--step", 0.25, "--to",
-                        5, "--seed", seed, "--labels", "--out", work, "--json",
-                        *(["--depth", rule] if rule else []), *strength)
-                    for row in json.loads(said)["rows"]:
-                        key = row["method"] + (f", {rule}" if rule else "")
-                        rows.setdefault(key, {})[word] = row["cells"][task]
-                    shutil.rmtree(work, ignore_errors=True)
+                work = folder / f"compared{rule}"
+                usable = [m for m in methods if not (rule == "interpolate" and m.endswith("in-order"))]
+                said = self.theseus(
+                    "compare", "--source", source, "--target", target, "--setting", task, tuned,
+                    layout + str(data), "--methods", ",".join(usable), "--batches", CALIBRATION,
+                    "--validation", "train", "--test", "test", "--limit", LIMIT, "--step", 0.25, "--to",
+                    5, "--seed", seed, "--labels", "--out", work, "--json",
+                    *(["--depth", rule] if rule else []))
+                for row in json.loads(said)["rows"]:
+                    rows[row["method"] + (f", {rule}" if rule else "")] = row["cells"][task]
+                shutil.rmtree(work, ignore_errors=True)
+            work = folder / "imitated"
+            self.theseus("imitate", "--source", source, "--tuned", tuned, "--target", target,
+                         "--calibration", layout + str(data), "--familiar", layout + str(clean),
+                         "--batches", CALIBRATION, "--seed", seed, "--out", work, "--fresh")
+            value = self.accuracy(work, data, layout, seed)
+            rows["imitate"] = {"value": value, "value_at_one": value, "alpha": 1}
+            shutil.rmtree(work)
             record = {"before": self.accuracy(target, data, layout, seed),
                       "source": self.accuracy(source, data, layout, seed),
                       "source tuned": self.accuracy(tuned, data, layout, seed),
@@ -238,11 +244,11 @@ def table(title, records):
     recovered = lambda record, value: (value - record["before"]) / (record["tuned"] - record["before"])
     for method in records[0]["rows"]:
         cells = [(record, record["rows"][method]) for record in records]
-        one = [(r, c["one"]["value"]) for r, c in cells]
-        best = [(r, c["best"]["value"]) for r, c in cells]
+        one = [(r, c["value_at_one"]) for r, c in cells]
+        best = [(r, c["value"]) for r, c in cells]
         lines.append(" | ".join([
             f"| {method}", spread([100 * v for _, v in one]), spread([100 * v for _, v in best]),
-            spread([c["best"]["alpha"] for _, c in cells]),
+            spread([c["alpha"] for _, c in cells]),
             spread([recovered(*pair) for pair in one]),
             spread([recovered(*pair) for pair in best])]) + " |")
     return lines + [""]

@@ -58,7 +58,7 @@ class Changed(unittest.TestCase):
 class Table(unittest.TestCase):
     def record(self, before, tuned, one, best, alpha):
         return {"before": before, "tuned": tuned, "source": 0.5, "source tuned": 0.75,
-                "rows": {"procrustes": {"one": {"value": one}, "best": {"value": best, "alpha": alpha}}}}
+                "rows": {"procrustes": {"value_at_one": one, "value": best, "alpha": alpha}}}
 
     def test_means_and_spreads(self):
         lines = quality.table("a title", [self.record(0.1, 0.9, 0.5, 0.9, 2),

@@ -122,12 +122,15 @@ ordered_json cell(
     alpha = best.at("alpha");
   }
   Strengthened strengthened(model, update);
+  strengthened.set(1);
+  const auto at_one = best.is_null() ? ordered_json() : measured();
   strengthened.set(alpha);
   auto found = measured();
   found["alpha"] = alpha;
   found["norm_error"] = norm_error(directory);
   if (!best.is_null()) {
     found["validation"] = best.at("value");
+    found["value_at_one"] = at_one.at("value");
   }
   if (!drawn.is_null()) {
     found["calibration"] = drawn;
@@ -222,7 +225,7 @@ ordered_json known_cell(
 
 ordered_json shown(const ordered_json& found) {
   ordered_json cell;
-  for (const char* key : {"value", "low", "high", "alpha", "validation", "norm_error"}) {
+  for (const char* key : {"value", "low", "high", "alpha", "validation", "value_at_one", "norm_error"}) {
     if (found.contains(key)) {
       cell[key] = found.at(key);
     }
