@@ -206,7 +206,7 @@ class Bench:
                 said = self.theseus(
                     "compare", "--source", source, "--target", target, "--setting", task, tuned,
                     layout + str(data), "--methods", ",".join(usable), "--batches", CALIBRATION,
-                    "--validation", "train", "--test", "test", "--limit", LIMIT, "--step", 0.25, "--to",
+                    "--validation", "train", "--test", "test", "--limit", LIMIT, "--step", 0.5, "--to",
                     5, "--seed", seed, "--labels", "--out", work, "--json",
                     *(["--depth", rule] if rule else []))
                 for row in json.loads(said)["rows"]:

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -39,8 +41,20 @@ bool is_small(const at::Tensor& matrix) {
 }
 
 at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like) {
-  const auto generator = at::detail::createCPUGenerator(kSeed);
-  return at::randn({size, k}, generator, at::TensorOptions(at::kDouble)).to(like.device());
+  const auto draw = [&] {
+    const auto generator = at::detail::createCPUGenerator(kSeed);
+    return at::randn({size, k}, generator, at::TensorOptions(at::kDouble));
+  };
+  if (k > kProbes) {
+    return draw().to(like.device());
+  }
+  // The same few are asked for again and again, and drawing takes longer than their use on a GPU.
+  thread_local std::map<std::pair<int64_t, int64_t>, at::Tensor> drawn;
+  auto& found = drawn[{size, k}];
+  if (!found.defined()) {
+    found = draw();
+  }
+  return found.to(like.device(), at::kDouble, /*non_blocking=*/false, /*copy=*/true);
 }
 
 double orthogonality(const at::Tensor& map) {

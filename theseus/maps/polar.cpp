@@ -7,8 +7,9 @@
 //
 //   C C^T = U S^2 U^T,   W = U^T C,   s_i = |W_i|,   V_i = W_i / s_i
 //
-// A Gram squares the condition: V_i errs by eps (s_1 / s_i)^2. So only s_i > q s_1 are taken from it. The rows W_2 of the others, less their part along V_1, are a smaller problem without the large
-// values, computed to eps s_1: T = U_1 V_1^T + U_2 polar(W_2), and so on.
+// A Gram squares the condition: V_i errs by eps (s_1 / s_i)^2. So only s_i > q s_1 are taken from it.
+// The rows W_2 of the others, less their part along V_1, are a smaller problem without the large values,
+// computed to eps s_1: T = U_1 V_1^T + U_2 polar(W_2), and so on.
 
 #include "theseus/maps/polar.h"
 
@@ -22,6 +23,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
+#include "theseus/maps/halley.h"
 #include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
@@ -139,6 +141,29 @@ std::optional<Polar> find_by_eigh(const at::Tensor& c, const Significance& signi
   return {};
 }
 
+// Where a decomposition is slow. Of full rank, or not at all.
+std::optional<Polar> find_on_gpu(const at::Tensor& c, const Significance& significance) {
+  if (c.device().is_cpu() || significance.most < c.size(0)) {
+    return {};
+  }
+  const auto found = find_polar_by_halley(c);
+  if (!found ||
+      found->smallest <= std::max(significance.floor, significance.share * found->largest)) {
+    return {};
+  }
+  Polar polar{
+      .right = found->factor.t(),
+      .rank = c.size(0),
+      .condition = found->largest / found->smallest,
+      .orthogonality = orthogonality(found->factor),
+      .asymmetry = asymmetry(c, found->factor),
+      .route = "halley"};
+  // C T^T is positive definite, so T is the maximiser.
+  const auto h = c.matmul(found->factor.t());
+  const auto failed = std::get<1>(at::linalg_cholesky_ex((h + h.t()) / 2));
+  return failed.item<int>() == 0 && is_certified(polar) ? std::optional(polar) : std::nullopt;
+}
+
 Polar transposed(Polar polar) {
   std::swap(polar.left, polar.right);
   return polar;
@@ -169,6 +194,9 @@ Polar polar_by_svd(const at::Tensor& matrix, const Significance& significance) {
 Polar polar(const at::Tensor& matrix, const Significance& significance) {
   if (matrix.size(0) > matrix.size(1)) {
     return transposed(polar(matrix.t(), significance));
+  }
+  if (auto found = find_on_gpu(matrix, significance)) {
+    return *std::move(found);
   }
   if (auto found = find_by_eigh(matrix, significance)) {
     return *std::move(found);
