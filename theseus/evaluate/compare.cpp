@@ -225,7 +225,8 @@ ordered_json known_cell(
 
 ordered_json shown(const ordered_json& found) {
   ordered_json cell;
-  for (const char* key : {"value", "low", "high", "alpha", "validation", "value_at_one", "norm_error"}) {
+  for (const char* key :
+       {"value", "low", "high", "alpha", "validation", "value_at_one", "norm_error"}) {
     if (found.contains(key)) {
       cell[key] = found.at(key);
     }
