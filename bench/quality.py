@@ -173,10 +173,10 @@ class Bench:
 
         return folder / task, self.once((name, shape, seed, task), tune, ready, ready_base)
 
-    def accuracy(self, model, data, layout, seed):
-        """On the very images that compare measures on."""
+    def accuracy(self, model, data, layout):
+        """On the very images that compare measures on: it draws them with evaluate's own seed."""
         said = self.theseus("evaluate", "--model", model, "--data", layout + str(data), "--split", "test",
-                            "--limit", LIMIT, "--seed", seed, "--json")
+                            "--limit", LIMIT, "--json")
         return json.loads(said)["value"]
 
     def run(self, name, setting, task, seed):
@@ -216,13 +216,13 @@ class Bench:
             self.theseus("imitate", "--source", source, "--tuned", tuned, "--target", target,
                          "--calibration", layout + str(data), "--familiar", layout + str(clean),
                          "--batches", CALIBRATION, "--seed", seed, "--out", work, "--fresh")
-            value = self.accuracy(work, data, layout, seed)
+            value = self.accuracy(work, data, layout)
             rows["imitate"] = {"value": value, "value_at_one": value, "alpha": 1}
             shutil.rmtree(work)
-            record = {"before": self.accuracy(target, data, layout, seed),
-                      "source": self.accuracy(source, data, layout, seed),
-                      "source tuned": self.accuracy(tuned, data, layout, seed),
-                      "tuned": self.accuracy(ceiling, data, layout, seed), "rows": rows}
+            record = {"before": self.accuracy(target, data, layout),
+                      "source": self.accuracy(source, data, layout),
+                      "source tuned": self.accuracy(tuned, data, layout),
+                      "tuned": self.accuracy(ceiling, data, layout), "rows": rows}
             result.write_text(json.dumps(record, indent=1))
             return result
 
