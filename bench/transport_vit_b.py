@@ -26,7 +26,7 @@ def save(path, tensors):
     header, offset = {}, 0
     for name, value in tensors.items():
         header[name] = {
-            "dtype": "F32",
+            "dtype": {"float32": "F32", "int64": "I64"}[value.dtype.name],
             "shape": list(value.shape),
             "data_offsets": [offset, offset + value.nbytes],
         }
