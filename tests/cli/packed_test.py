@@ -3,7 +3,7 @@ import json
 import random
 
 import support
-from support import CommandTest, change_weights, read_safetensors, tensor, write_safetensors
+from support import CommandTest, change_json, change_weights, read_safetensors, tensor, write_safetensors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", "good", "bad",
          "day", "night", "the"]
@@ -87,7 +87,7 @@ class Packed(CommandTest):
                      self.tuned, "--calibration", file, "--pack", ROW, "--out", self.here / "x",
                      says="--pack and --wording are for a calibration from data")
         self.refused(*self.words("transport", "--pack", ROW, "--max-length", 10, "--out",
-                                 self.here / "x"), says="rows of 12 ids: the model takes at most 10")
+                                 self.here / "x"), says="rows of 12 ids are longer than --max-length 10")
 
     def test_with_labels(self):
         """What learns from labels is asked for answers alone."""
@@ -123,7 +123,7 @@ class Packed(CommandTest):
         plain = self.evaluate(*FIELDS)
         self.assertEqual((plain["count"], plain["notes"]), (20, []))
         cut = self.evaluate(*FIELDS, "--max-length", "6")
-        self.assertEqual(cut["notes"], ["20 texts were longer than the model takes and were cut"])
+        self.assertEqual(cut["notes"], ["20 texts were longer than --max-length 6 and were cut"])
         rows, asked = self.packed("test", answers=True)
         packed = self.evaluate(*FIELDS, "--pack", ROW)
         self.assertEqual(packed["count"], sum(any(row[1:]) for row in asked))
@@ -131,6 +131,42 @@ class Packed(CommandTest):
         texts = self.evaluate(*FIELDS[:2], "--pack", ROW)
         self.assertEqual(texts["count"], len(self.packed("test")[0]))
         self.assertNotAlmostEqual(packed["value"], texts["value"], places=3)
+
+    def test_context(self):
+        """A text is cut where the model's own context ends, or its window, and the reason is said."""
+        data = self.here / "long.jsonl"
+        data.write_text(json.dumps({"text": " ".join("abcdefgh" * 5)}) + "\n")  # 42 ids with the ends
+
+        def notes(changes, *more):
+            change_json(self.target / "config.json", changes)
+            return self.json("evaluate", self.target, "--data", data, "--quiet", *more)["notes"]
+        self.assertEqual(notes({"max_position_embeddings": 42}), [])
+        cut = "1 texts were longer than the {} tokens that the model takes and were cut"
+        self.assertEqual(notes({"max_position_embeddings": 41}), [cut.format(41)])
+        self.assertEqual(notes({"sliding_window": 24}), [cut.format(24)])
+        self.refused("evaluate", self.target, "--data", data, "--max-length", "25",
+                     says="--max-length 25: the model takes at most 24 tokens")
+        change_json(self.target / "config.json", {"max_position_embeddings": 9000,
+                                                  "sliding_window": None})
+        data.write_text(json.dumps({"text": " ".join("abcdefgh" * 300), "reply": "good"}) + "\n")
+        self.assertEqual(notes({}), [])  # 2402 ids
+        change_json(self.target / "config.json", {"max_position_embeddings": 64})
+        trained = self.json("finetune", "--model", self.target, "--data", data, "--wording", "{text}",
+                            "--validation", "none", "--steps", "1", "--batch-size", "1", "--out",
+                            self.here / "out", "--quiet", "--threads", "1")
+        self.assertIn("some texts are longer than the 64 tokens that the model takes, and were cut",
+                      trained["notes"])
+        out = self.here / "carried"
+        self.theseus("transport", "--source", self.source, "--target", self.target, "--tuned",
+                     self.tuned, "--calibration", data, "--max-length", "30", "--quiet", "--out", out)
+        self.assertIn("2 texts were longer than --max-length 30 and were cut",
+                      json.loads((out / "theseus.json").read_text())["notes"])
+        more = [f"word{i}" for i in range(60 - len(WORDS))]  # a name for whatever is written
+        (self.target / "vocab.txt").write_text("\n".join([*WORDS, *more]) + "\n")
+        written = notes({}, "--answer", "{reply}", "--task", "summarise",
+                        "--new-tokens", "14")
+        self.assertEqual(written, ["1 texts were longer than the 50 tokens that leave the model room "
+                                   "for 14 new ones and were cut"])
 
     def test_some_answers(self):
         file = self.here / "some.jsonl"

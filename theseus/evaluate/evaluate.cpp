@@ -76,8 +76,8 @@ std::vector<std::string> notes_on_inputs(
         " images could not be decoded and were left out: ", joined(skipped, kShown)));
   }
   if (reader.truncated() > 0) {
-    notes.push_back(
-        c10::str(reader.truncated(), " texts were longer than the model takes and were cut"));
+    notes.push_back(c10::str(
+        reader.truncated(), " texts were longer than ", reader.limit_words(), " and were cut"));
   }
   return notes;
 }

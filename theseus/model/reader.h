@@ -41,15 +41,19 @@ class Reader {
   // for padding. Of the last call of texts().
   const std::map<std::string, at::Tensor>& spans() const { return spans_; }
   int64_t longest() const { return longest_; }  // ids of a text
-  // Texts that were longer than the model takes, so far.
+  // Of a model that goes on writing behind its text: texts are cut so that `tokens` more fit.
+  void leave_room(int64_t tokens);
+  // Texts that were longer than longest() and were cut, so far.
   int64_t truncated() const { return truncated_; }
+  // What they were longer than: "--max-length 16", "the 512 tokens that the model takes".
+  std::string limit_words() const;
   void count_truncated() { ++truncated_; }  // by whoever cuts texts beside texts()
 
  private:
   std::string directory_, family_;
   std::vector<std::string> inputs_;
   int64_t image_ = 0;
-  int64_t longest_ = 0;
+  int64_t longest_ = 0, asked_ = 0, positions_ = 0, room_ = 0;
   int64_t decoder_start_ = 0;
   mutable std::optional<data::Preprocessing> preprocessing_;
   mutable std::unique_ptr<data::Tokenizer> tokenizer_;

@@ -25,8 +25,8 @@ std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
   }
   if (drawn.contains("truncated") && drawn.at("truncated") > 0) {
     notes.push_back(c10::str(
-        drawn.at("truncated").get<int64_t>(),
-        " texts were longer than a model takes and were cut"));
+        drawn.at("truncated").get<int64_t>(), " texts were longer than ",
+        drawn.value("longest", "a model takes"), " and were cut"));
   }
   return notes;
 }

@@ -247,6 +247,7 @@ void prepare_texts(
     record["answers_left_out"] = true;
   }
   record["truncated"] = job.from.truncated() + job.to.truncated();
+  record["longest"] = (job.from.truncated() > 0 ? job.from : job.to).limit_words();
   job.watch(1, 1);
 }
 

@@ -113,7 +113,7 @@ std::vector<std::string> notes_on_inputs(
     notes.push_back("images that could not be decoded were left out: " + joined(skipped, kShown));
   }
   if (reader.truncated() > 0) {
-    notes.emplace_back("some texts are longer than the model takes, and were cut");
+    notes.push_back("some texts are longer than " + reader.limit_words() + ", and were cut");
   }
   return notes;
 }
