@@ -1,6 +1,7 @@
 """Texts of causal models end to end in rows (--pack), and texts from fields (--wording, --answer)."""
 import json
 import random
+import shutil
 
 import support
 from support import CommandTest, change_json, change_weights, read_safetensors, tensor, write_safetensors
@@ -53,14 +54,22 @@ class Packed(CommandTest):
     def json(self, *words):
         return json.loads(self.theseus(*words, "--json").stdout)
 
-    def packed(self, split, answers=False):
-        """Rows of ids, and which of them are an answer's; every row has some."""
+    def ids(self, split, answers):
         ids, asked = [], []
         for row in self.rows[split]:
             text = [BEGIN, *map(WORDS.index, ["the", *row["ask"].split()])]
             answer = [*map(WORDS.index, row["reply"].split()), END] if answers else [END]
             ids += text + answer
             asked += [False] * len(text) + [True] * len(answer)
+        return ids, asked
+
+    def tail(self, split, answers=False):
+        ids, _ = self.ids(split, answers)
+        return ids[len(ids) // ROW * ROW:]
+
+    def packed(self, split, answers=False):
+        """Rows of ids, and which of them are an answer's; every row has some."""
+        ids, asked = self.ids(split, answers)
         count = len(ids) // ROW
         return [[part[i * ROW:(i + 1) * ROW] for i in range(count)] for part in (ids, asked)]
 
@@ -127,9 +136,16 @@ class Packed(CommandTest):
         rows, asked = self.packed("test", answers=True)
         packed = self.evaluate(*FIELDS, "--pack", ROW)
         self.assertEqual(packed["count"], sum(any(row[1:]) for row in asked))
-        self.assertEqual(packed["notes"], [])
+        self.assertEqual((packed["notes"], self.tail("test", answers=True)), ([], []))
+        self.assertEqual(packed["pack"], {"length": ROW, "texts": 20})
+        said = self.theseus("evaluate", self.target, "--data", f"jsonl:{self.data}", "--quiet", *FIELDS,
+                            "--pack", ROW).stdout
+        self.assertIn(f"{packed['count']} test rows of 12 tokens, of 20 texts", said)
         texts = self.evaluate(*FIELDS[:2], "--pack", ROW)
         self.assertEqual(texts["count"], len(self.packed("test")[0]))
+        dropped = len(self.tail("test"))
+        self.assertEqual(texts["notes"], [f"{dropped} tokens at the end of the packed texts fill no row "
+                                          "and were left out"])
         self.assertNotAlmostEqual(packed["value"], texts["value"], places=3)
 
     def test_context(self):
@@ -205,6 +221,52 @@ class Packed(CommandTest):
                          [point["value"] for point in again["losses"]])
         self.refused(*words, "--out", self.here / "x", "--batch-size", "400",
                      says=f"there are only {len(rows)} rows")
+        words[words.index("--pack") + 1] = 10  # 432 and 180 ids
+        tails = self.json(*words, "--batch-size", "4", "--out", self.here / "tails")["notes"]
+        self.assertIn("2 tokens at the end of the packed texts fill no row and were left out", tails)
+        done = self.theseus("finetune", "--model", self.target, "--data", f"jsonl:{self.data}", "--split",
+                            "train", "--pack", 60, "--batch-size", "1", "--out", self.here / "x",
+                            *FIELDS, exit=2)
+        self.assertIn("less than one row of 60; give more texts, or shorter rows", done.stderr)
+        self.assertIn("--validation names more of them, or none", done.stderr)
+
+    def test_label_free(self):
+        """The same change in the same model: all of it is there at a strength of 1. No labels are read."""
+        plain = self.here / "plain.jsonl"
+        plain.write_text("".join(json.dumps({"text": row["ask"]}) + "\n" for row in self.rows["val"]))
+        words = self.words("align", "--out", self.here / "maps")
+        del words[words.index("--tuned"):words.index("--tuned") + 2]
+        words[words.index("--target") + 1] = self.source
+        self.theseus(*words)
+        sweep = ["sweep", "--target", self.source, "--alignment", self.here / "maps", "--tuned",
+                 self.tuned, "--data", plain, "--label-free", "--step", "0.5", "--to", "2", "--quiet"]
+        record = self.json(*sweep)
+        curve = {row["alpha"]: row["value"] for row in record["curve"]}
+        self.assertEqual((record["metric"], record["space"], record["base"]["count"]),
+                         ("agreement", "logits", 20))
+        self.assertEqual(record["best"]["alpha"], 1)
+        self.assertGreater(curve[1], 0.99)
+        self.assertEqual(curve[0], 0)
+        self.assertLess(curve[2], curve[1])
+        (self.source / "vocab.txt").write_text("\n".join([*WORDS[:5], *reversed(WORDS[5:])]) + "\n")
+        moved = self.here / "moved"
+        shutil.copytree(self.source, moved)
+        (moved / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+        self.refused(*sweep, "--source", moved, says=["read the texts as other tokens", "perplexity"])
+
+    def test_options_that_do_not_apply(self):
+        words = ["evaluate", self.target, "--data", f"jsonl:{self.data}", *FIELDS]
+        for more, says in ((["--template", "a {c}"], "--template is for the task zero-shot"),
+                           (["--new-tokens", "5"], "--new-tokens is for the task summarise"),
+                           (["--training", self.data], "--training is for the task probe"),
+                           (["--probe", "ridge"], "--probe is for the task probe")):
+            self.refused(*words, *more, says=[says, "the task is perplexity"])
+        self.refused("finetune", "--model", self.target, "--data", f"jsonl:{self.data}", *FIELDS,
+                     "--template", "a {c}", "--out", self.here / "x",
+                     says="--template is for models of images and text")
+        self.refused(*self.words("transport", "--labels", "--mask", "normal", "--answer", "{reply}",
+                                 "--template", "a {c}", "--out", self.here / "x"),
+                     says="--template is for images")
 
     def test_refused(self):
         """Models that read texts one by one, and rows that would hold other texts."""

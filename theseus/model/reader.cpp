@@ -157,7 +157,7 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
   return batch;
 }
 
-Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) const {
+Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) {
   const auto& tokenizer = this->tokenizer();
   std::vector<int64_t> all;
   for (const auto& text : texts) {
@@ -170,14 +170,17 @@ Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) con
   return in_rows(all, length);
 }
 
-Batch Reader::in_rows(const std::vector<int64_t>& ids, int64_t length) const {
+Batch Reader::in_rows(const std::vector<int64_t>& ids, int64_t length) {
   require(
       takes(inputs_, "input_ids") && !takes(inputs_, "decoder_input_ids") &&
           !takes(inputs_, "token_type_ids"),
       "texts are packed for causal models only, and this is a ", family_, " model");
   require(length <= longest_, "rows of ", length, " ids are longer than ", limit_words());
   const auto rows = static_cast<int64_t>(ids.size()) / length;
-  require(rows > 0, ids.size(), " ids are less than one row of ", length);
+  require(
+      rows > 0, "all texts together are ", ids.size(), " ids, less than one row of ", length,
+      "; give more texts, or shorter rows");
+  dropped_ += static_cast<int64_t>(ids.size()) - rows * length;
   const auto all = at::tensor(ids, at::kLong).narrow(0, 0, rows * length).view({rows, length});
   return {{"input_ids", all}, {"attention_mask", at::ones_like(all)}};
 }
