@@ -83,7 +83,10 @@ double Agreement::error() const {
 }
 
 std::optional<Agreement> find_agreement(
-    Opened& opened, const stats::Calibration& inputs, const Deltas& carried, double alpha) {
+    Opened& opened,
+    const stats::Calibration& inputs,
+    const Deltas& carried,
+    const std::vector<double>& strengths) {
   Said wanted;
   {
     const auto update = transport::whole_deltas(*opened.update, opened.source.architecture());
@@ -106,12 +109,15 @@ std::optional<Agreement> find_agreement(
       deltas[parameter.tensor] = delta;
     }
   }
-  const Replaced updated(opened.target, transport::with_deltas(opened.target, deltas, alpha));
-  const auto after = said_by(opened.target, inputs, false);
-  return Agreement{
-      .before = share(base.what, wanted.what),
-      .after = share(after.what, wanted.what),
-      .rows = wanted.what.numel()};
+  std::optional<Agreement> best;
+  for (const auto alpha : strengths) {
+    const Replaced updated(opened.target, transport::with_deltas(opened.target, deltas, alpha));
+    const auto after = share(said_by(opened.target, inputs, false).what, wanted.what);
+    if (!best || after > best->after) {
+      best = {share(base.what, wanted.what), after, wanted.what.numel(), alpha};
+    }
+  }
+  return best;
 }
 
 }  // namespace theseus::output

@@ -199,9 +199,10 @@ std::optional<Agreement> agreement_of(
   }
   carried.open();
   const Assembly assembly(opened.target.architecture(), carried);
+  const bool asked = options.words.contains("alpha");
   return find_agreement(
       opened, held_out, [&](const std::string& tensor) { return assembly.delta(tensor); },
-      options.alpha);
+      asked ? std::vector{options.alpha} : std::vector{1.0, 2.0, 3.0});
 }
 
 ordered_json describe_distance(const BaseDistance& distance) {
@@ -249,7 +250,8 @@ ordered_json diagnose_job(const JobOptions& options, const transport::Watch& wat
         {"before", agreement->before},
         {"after", agreement->after},
         {"gain", agreement->gain()},
-        {"rows", agreement->rows}};
+        {"rows", agreement->rows},
+        {"alpha", agreement->alpha}};
   }
   for (const auto& more :
        {notes_on_update(plan, opened), aligner.notes(transport::spaces_of(plan))}) {

@@ -123,7 +123,7 @@ std::string about_agreement(const Agreement& found, const std::string& word) {
   return "on " + std::to_string(found.rows) +
          " held-out rows the target says what the tuned source says in " +
          number(100 * found.before) + " % without the update and in " + number(100 * found.after) +
-         " % with it" + meaning;
+         " % with it at strength " + number(found.alpha) + meaning;
 }
 
 }  // namespace
