@@ -45,7 +45,11 @@ class Align(PairTest):
         words = [*self.from_maps(out="library", write="update"),
                  *(str(word) for part in parts for word in ("--tuned", part))]
         done = self.theseus(*words)
-        self.assertEqual(done.stdout.count("as carried\n"), 3)
+        self.assertEqual(done.stdout.count(" as carried, 0 % of its square left behind\n"), 3)
+        self.theseus("report", library, "-o", self.here / "library.html")
+        page = (self.here / "library.html").read_text()
+        for name in ("tuned", "part.0", "part.1"):
+            self.assertIn(f"library/{name}", page)
         for tuned, name in ((self.models / "tuned", "tuned"), (parts[0], "part.0"), (parts[1], "part.1")):
             self.theseus(*self.from_maps(out="alone", tuned=tuned, write="update"), "--quiet")
             self.assert_same_files(self.here / "alone", library / name)
@@ -57,12 +61,15 @@ class Align(PairTest):
         self.assertEqual([record.get("there_before", False) for record in again], [True, True, False])
         self.assertEqual((library / "part.0" / "update.safetensors").stat().st_mtime_ns, before)
         (library / "part.1" / "update.safetensors").write_bytes(b"")
-        self.refused(*words, says=["part.1 exists", "--fresh replaces an earlier output"])
+        self.refused(*words, says=["part.1 exists and is not whole",
+                                   "--fresh replaces an earlier output"])
         shutil.rmtree(library / "part.1")
         self.refused(*words, "--tuned", self.models / "base", says="change")
         self.assertFalse((library / "part.1").exists())
         self.write("part.0.safetensors", {KEY: self.tuned()[KEY].changed(0, 1.0)})
-        self.refused(*words, says=["part.0 exists", "--fresh replaces an earlier output"])
+        self.refused(*words, says=["part.0 exists and the tuned model has changed since",
+                                   "--fresh replaces an earlier output"])
+        self.refused(*words, "--norms", "skip", says="exists and was made with other options")
         self.assertEqual(len(json.loads(self.theseus(*words, "--json", "--fresh").stdout)["updates"]), 3)
         self.refused(*words, "--tuned", self.here / "elsewhere" / "tuned", says=[
             "elsewhere/tuned", "would both be written to"])
@@ -98,7 +105,10 @@ class Align(PairTest):
         self.refused(*self.from_maps(out="other"), says=["/gone", "give --source if it has moved"])
 
     def test_refused(self):
+        self.refused(*self.from_maps(), says=["there is no such directory", "theseus align"])
+        (self.here / "maps").mkdir()
         self.refused(*self.from_maps(), says=["there is no alignment.json", "theseus align"])
+        (self.here / "maps").rmdir()
         self.refused(*self.from_maps(calibration=self.models / "images.safetensors"), says=[
             "--calibration belongs to the making of the maps", "--alignment"])
         self.refused(*self.words("align", source=None), says="--source is required")

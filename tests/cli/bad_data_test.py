@@ -60,7 +60,8 @@ class BadImages(DigitsTest):
                             self.models / "wide", "--setting", "digits", self.models / "tuned", one,
                             "--methods", "pad", "--out", self.here / "c", "--quiet", exit=2)
         self.assertIn("are of one class, 'digit 3'", done.stderr)
-        self.refused(*sweep, "--split", "test", "--to", "inf", says="too many")
+        self.refused(*sweep, "--split", "test", "--to", "inf", says="'inf' is not a finite number")
+        self.refused(*sweep, "--split", "test", "--step", "1e-9", says="too many")
         words = ["compare", "--source", self.models / "base", "--target", self.models / "wide", "--setting",
                  "digits", self.models / "tuned", one, "--methods", "pad", "--out", self.here / "d"]
         for more, says in ((["--alpha", "nan"], "finite"), (["--to", "nan"], "finite"),
@@ -72,6 +73,44 @@ class BadImages(DigitsTest):
         shutil.copytree(one / "val" / "digit 3", lone / "train" / "digit 3")
         shutil.copytree(one / "val" / "digit 3", lone / "test" / "digit 3")
         self.refused_data(lone, "--task", "probe", says="all training examples are of one class")
+
+    def test_one_class_is_said(self):
+        one = self.models / "digits" / "val" / "digit 3"
+        only = self.here / "only"
+        shutil.copytree(self.models / "digits" / "test", only / "train")
+        shutil.copytree(one, only / "val" / "digit 3")
+        said = self.theseus("evaluate", self.models / "base", "--data", only, "--split", "val",
+                            "--quiet").stdout
+        self.assertIn("examples are of one class, 'digit 3': a model that always names it", said)
+        said = self.theseus("finetune", "--model", self.models / "base", "--data", only, "--validation",
+                            "val", "--steps", "1", "--batch-size", "8", "--out", self.here / "out", "--quiet",
+                            "--json").stdout
+        notes = json.loads(said)["notes"]
+        self.assertTrue(any("that are measured on are of one class, 'digit 3'" in note for note in notes))
+        self.assertFalse(any("learnt from" in note for note in notes), notes)
+
+    def test_options_of_texts(self):
+        digits = self.models / "digits"
+        for option, value in (("--wording", "{text}"), ("--second", "{b}"), ("--answer", "{b}"),
+                              ("--max-length", "5")):
+            says = f"{option} is for texts"
+            self.refused_data(digits, option, value, says=says)
+            self.refused("finetune", "--model", self.models / "base", "--data", digits, option, value,
+                         "--out", self.here / "x", says=says)
+            self.refused(*self.words(calibration=digits), option, value, says=says)
+        self.refused_data(digits, "--pack", "12", says="--pack is for the task perplexity")
+        self.refused(*self.words(calibration=digits), "--labels", "--mask", "normal", "--template", "{c}",
+                     says="--template is for models of images and text")
+
+    def test_numbers(self):
+        digits = self.models / "digits"
+        self.refused(*self.words("imitate"), "--seed", "-1", says="'-1' is not a whole number")
+        self.refused(*self.words("imitate"), "--map-ridge", "x", says="'x' is not a number")
+        self.refused_data(digits, "--seed", "-1", says="'-1' is not a whole number")
+        self.refused(*self.words(), "--alpha", "1e30", says="'1e30' is no strength")
+        self.refused(*self.words("imitate"), "--alpha", "nan", says="'nan' is not a finite number")
+        self.refused("finetune", "--model", self.models / "base", "--data", digits, "--out",
+                     self.here / "x", "--lr", "1e30", says="--lr 1e+30 is no rate")
 
     def test_no_labels(self):
         plain = self.pictures("a", ["1.ppm", "1.ppm"], head="path")
@@ -95,6 +134,17 @@ class BadTexts(CommandTest):
         return json.loads(self.theseus("evaluate", self.bert, "--data", self.texts(*texts), "--json",
                                        "--quiet", *more).stdout)
 
+    def test_labels_beyond_the_head(self):
+        file = self.here / "texts.jsonl"
+        file.write_text("".join(json.dumps({"text": "a film", "label": label}) + "\n"
+                                for label in (0, 7)))
+        self.refused("evaluate", self.bert, "--data", file, "--quiet", says=[
+            "label 7 is beyond the head's 4 classes, 0 to 3; the labels here are 0, 7"])
+        file.write_text("")
+        self.refused("evaluate", self.bert, "--data", file, says="texts.jsonl: the file is empty")
+        self.refused("evaluate", self.bert, "--data", self.texts("a film"), "--answer", "{text}",
+                     says="--answer is for models that write text")
+
     def test_missing_vocabulary(self):
         self.vocabulary.unlink()
         self.refused("evaluate", self.bert, "--data", self.texts("a film"), "--quiet",
@@ -110,7 +160,7 @@ class BadTexts(CommandTest):
         whole = self.evaluate("the good film", "the bad film")
         self.assertEqual(whole["notes"], [])
         cut = self.evaluate("the good film " * 30, "the bad film")
-        self.assertIn("1 texts were longer than the model takes and were cut", cut["notes"][0])
+        self.assertIn("1 texts were longer than the 20 tokens that the model takes and were cut", cut["notes"][0])
         self.assertEqual(cut["count"], 2)
         short = self.evaluate("the good film", "the", more=("--max-length", "4"))
         self.assertIn("1 texts were longer", short["notes"][0])

@@ -5,6 +5,7 @@ import shutil
 import statistics
 
 import support
+from digits import DigitsTest
 from pair import PairTest, images
 from support import read_safetensors, tensor, write_safetensors
 
@@ -60,12 +61,38 @@ class Diagnose(PairTest):
         mean = statistics.mean(space["centred"] for space in found["spaces"])
         self.assertLess(mean, 0.8)
 
+    def test_constant_inputs(self):
+        same = images(1)
+        for one in (tensor("F32", [8, 3, 28, 28], 0.0),
+                    tensor("F32", [8, 3, 28, 28], same.values() * 8)):
+            write_safetensors(self.here / "same.safetensors", {"pixel_values": one})
+            self.refused(*self.words("diagnose", calibration=self.here / "same.safetensors"),
+                         says="all 8 sequences of the calibration are the same")
+
     def test_refused(self):
         self.refused(*self.words("diagnose", tuned=None), says=["--tuned is required"])
         self.refused(*self.words("diagnose", source=None), says=["--source is required"])
         write_safetensors(self.here / "one.safetensors", {"pixel_values": images(1)})
         self.refused(*self.words("diagnose", calibration=self.here / "one.safetensors"),
                      says=["one sequence cannot be split"])
+
+
+class Agreement(DigitsTest):
+    def diagnose(self, *more):
+        done = self.theseus(*self.words("diagnose", calibration=self.models / "digits"), "--json", *more)
+        return json.loads(done.stdout)
+
+    def test_verdict(self):
+        """Whether the target comes to say what the tuned source says. With the update turned round it does not."""
+        found = self.diagnose()
+        agreement = found["agreement"]
+        self.assertEqual((found["verdict"], agreement["rows"]), ("works", found["held_out"]))
+        self.assertLess(agreement["before"], 0.5)
+        self.assertGreater(agreement["after"], 0.95)
+        self.assertIn("the target says what the tuned source says in", found["reasons"][0])
+        away = self.diagnose("--alpha", "-1")
+        self.assertEqual(away["verdict"], "will not work")
+        self.assertIn("does not carry over", away["reasons"][0])
 
 
 if __name__ == "__main__":

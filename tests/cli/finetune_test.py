@@ -324,6 +324,33 @@ class Texts(CommandTest):
         self.assertEqual(adapter["task_type"], "FEATURE_EXTRACTION")
         self.assertEqual(self.value(model, data, "--adapter", self.here / "adapter"), 1)
 
+    def test_carried_head_beside_an_encoder(self):
+        """Through an alignment the head comes with the update; of the same encoder it is the same head."""
+        model, data, tuned = self.bare(), self.moods(), self.here / "out"
+        self.finetune(model, data, "--steps", "40", "--lr", "1e-2")
+        words = ["--target", model, "--quiet"]
+        self.theseus("align", "--source", model, *words, "--calibration", data, "--out", self.here / "maps")
+        for write in ("model", "update"):
+            out = self.here / f"carried {write}"
+            self.theseus("transport", "--alignment", self.here / "maps", "--tuned", tuned, *words,
+                         "--write", write, "--out", out)
+            notes = json.loads((out / "theseus.json").read_text())["notes"]
+            self.assertTrue(any("the head that lies beside the tuned encoder comes with it" in note
+                                for note in notes))
+            heads = [read_safetensors(place / "2_Dense" / "model.safetensors")
+                     for place in (tuned, out)]
+            self.assertLess(support.largest_difference(*(one["linear.weight"] for one in heads)), 1e-4)
+        self.assertEqual(self.value(self.here / "carried model", data), 1)
+        swept = json.loads(self.theseus("sweep", model, "--update", self.here / "carried update", "--data", data,
+                                        "--step", "1", "--to", "1", "--json", "--quiet").stdout)
+        self.assertEqual((swept["task"], swept["best"]["value"]), ("classify", 1))
+        # Maps that are made on the way are those that the update needs.
+        self.theseus("transport", "--source", model, "--tuned", tuned, *words, "--calibration", data,
+                     "--out", self.here / "alone")
+        self.assertFalse((self.here / "alone" / "2_Dense").exists())
+        notes = json.loads((self.here / "alone" / "theseus.json").read_text())["notes"]
+        self.assertTrue(any("is not carried: that needs an --alignment" in note for note in notes))
+
     def test_bad_head_beside_an_encoder(self):
         model, data = self.bare(), self.moods()
         self.finetune(model, data, "--steps", "1")

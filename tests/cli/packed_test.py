@@ -1,9 +1,10 @@
 """Texts of causal models end to end in rows (--pack), and texts from fields (--wording, --answer)."""
 import json
 import random
+import shutil
 
 import support
-from support import CommandTest, change_weights, read_safetensors, tensor, write_safetensors
+from support import CommandTest, change_json, change_weights, read_safetensors, tensor, write_safetensors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", "good", "bad",
          "day", "night", "the"]
@@ -53,14 +54,22 @@ class Packed(CommandTest):
     def json(self, *words):
         return json.loads(self.theseus(*words, "--json").stdout)
 
-    def packed(self, split, answers=False):
-        """Rows of ids, and which of them are an answer's; every row has some."""
+    def ids(self, split, answers):
         ids, asked = [], []
         for row in self.rows[split]:
             text = [BEGIN, *map(WORDS.index, ["the", *row["ask"].split()])]
             answer = [*map(WORDS.index, row["reply"].split()), END] if answers else [END]
             ids += text + answer
             asked += [False] * len(text) + [True] * len(answer)
+        return ids, asked
+
+    def tail(self, split, answers=False):
+        ids, _ = self.ids(split, answers)
+        return ids[len(ids) // ROW * ROW:]
+
+    def packed(self, split, answers=False):
+        """Rows of ids, and which of them are an answer's; every row has some."""
+        ids, asked = self.ids(split, answers)
         count = len(ids) // ROW
         return [[part[i * ROW:(i + 1) * ROW] for i in range(count)] for part in (ids, asked)]
 
@@ -87,7 +96,7 @@ class Packed(CommandTest):
                      self.tuned, "--calibration", file, "--pack", ROW, "--out", self.here / "x",
                      says="--pack and --wording are for a calibration from data")
         self.refused(*self.words("transport", "--pack", ROW, "--max-length", 10, "--out",
-                                 self.here / "x"), says="rows of 12 ids: the model takes at most 10")
+                                 self.here / "x"), says="rows of 12 ids are longer than --max-length 10")
 
     def test_with_labels(self):
         """What learns from labels is asked for answers alone."""
@@ -123,14 +132,57 @@ class Packed(CommandTest):
         plain = self.evaluate(*FIELDS)
         self.assertEqual((plain["count"], plain["notes"]), (20, []))
         cut = self.evaluate(*FIELDS, "--max-length", "6")
-        self.assertEqual(cut["notes"], ["20 texts were longer than the model takes and were cut"])
+        self.assertEqual(cut["notes"], ["20 texts were longer than --max-length 6 and were cut"])
         rows, asked = self.packed("test", answers=True)
         packed = self.evaluate(*FIELDS, "--pack", ROW)
         self.assertEqual(packed["count"], sum(any(row[1:]) for row in asked))
-        self.assertEqual(packed["notes"], [])
+        self.assertEqual((packed["notes"], self.tail("test", answers=True)), ([], []))
+        self.assertEqual(packed["pack"], {"length": ROW, "texts": 20})
+        said = self.theseus("evaluate", self.target, "--data", f"jsonl:{self.data}", "--quiet", *FIELDS,
+                            "--pack", ROW).stdout
+        self.assertIn(f"{packed['count']} test rows of 12 tokens, of 20 texts", said)
         texts = self.evaluate(*FIELDS[:2], "--pack", ROW)
         self.assertEqual(texts["count"], len(self.packed("test")[0]))
+        dropped = len(self.tail("test"))
+        self.assertEqual(texts["notes"], [f"{dropped} tokens at the end of the packed texts fill no row "
+                                          "and were left out"])
         self.assertNotAlmostEqual(packed["value"], texts["value"], places=3)
+
+    def test_context(self):
+        """A text is cut where the model's own context ends, or its window, and the reason is said."""
+        data = self.here / "long.jsonl"
+        data.write_text(json.dumps({"text": " ".join("abcdefgh" * 5)}) + "\n")  # 42 ids with the ends
+
+        def notes(changes, *more):
+            change_json(self.target / "config.json", changes)
+            return self.json("evaluate", self.target, "--data", data, "--quiet", *more)["notes"]
+        self.assertEqual(notes({"max_position_embeddings": 42}), [])
+        cut = "1 texts were longer than the {} tokens that the model takes and were cut"
+        self.assertEqual(notes({"max_position_embeddings": 41}), [cut.format(41)])
+        self.assertEqual(notes({"sliding_window": 24}), [cut.format(24)])
+        self.refused("evaluate", self.target, "--data", data, "--max-length", "25",
+                     says="--max-length 25: the model takes at most 24 tokens")
+        change_json(self.target / "config.json", {"max_position_embeddings": 9000,
+                                                  "sliding_window": None})
+        data.write_text(json.dumps({"text": " ".join("abcdefgh" * 300), "reply": "good"}) + "\n")
+        self.assertEqual(notes({}), [])  # 2402 ids
+        change_json(self.target / "config.json", {"max_position_embeddings": 64})
+        trained = self.json("finetune", "--model", self.target, "--data", data, "--wording", "{text}",
+                            "--validation", "none", "--steps", "1", "--batch-size", "1", "--out",
+                            self.here / "out", "--quiet", "--threads", "1")
+        self.assertIn("some texts are longer than the 64 tokens that the model takes, and were cut",
+                      trained["notes"])
+        out = self.here / "carried"
+        self.theseus("transport", "--source", self.source, "--target", self.target, "--tuned",
+                     self.tuned, "--calibration", data, "--max-length", "30", "--quiet", "--out", out)
+        self.assertIn("2 texts were longer than --max-length 30 and were cut",
+                      json.loads((out / "theseus.json").read_text())["notes"])
+        more = [f"word{i}" for i in range(60 - len(WORDS))]  # a name for whatever is written
+        (self.target / "vocab.txt").write_text("\n".join([*WORDS, *more]) + "\n")
+        written = notes({}, "--answer", "{reply}", "--task", "summarise",
+                        "--new-tokens", "14")
+        self.assertEqual(written, ["1 texts were longer than the 50 tokens that leave the model room "
+                                   "for 14 new ones and were cut"])
 
     def test_some_answers(self):
         file = self.here / "some.jsonl"
@@ -169,6 +221,52 @@ class Packed(CommandTest):
                          [point["value"] for point in again["losses"]])
         self.refused(*words, "--out", self.here / "x", "--batch-size", "400",
                      says=f"there are only {len(rows)} rows")
+        words[words.index("--pack") + 1] = 10  # 432 and 180 ids
+        tails = self.json(*words, "--batch-size", "4", "--out", self.here / "tails")["notes"]
+        self.assertIn("2 tokens at the end of the packed texts fill no row and were left out", tails)
+        done = self.theseus("finetune", "--model", self.target, "--data", f"jsonl:{self.data}", "--split",
+                            "train", "--pack", 60, "--batch-size", "1", "--out", self.here / "x",
+                            *FIELDS, exit=2)
+        self.assertIn("less than one row of 60; give more texts, or shorter rows", done.stderr)
+        self.assertIn("--validation names more of them, or none", done.stderr)
+
+    def test_label_free(self):
+        """The same change in the same model: all of it is there at a strength of 1. No labels are read."""
+        plain = self.here / "plain.jsonl"
+        plain.write_text("".join(json.dumps({"text": row["ask"]}) + "\n" for row in self.rows["val"]))
+        words = self.words("align", "--out", self.here / "maps")
+        del words[words.index("--tuned"):words.index("--tuned") + 2]
+        words[words.index("--target") + 1] = self.source
+        self.theseus(*words)
+        sweep = ["sweep", "--target", self.source, "--alignment", self.here / "maps", "--tuned",
+                 self.tuned, "--data", plain, "--label-free", "--step", "0.5", "--to", "2", "--quiet"]
+        record = self.json(*sweep)
+        curve = {row["alpha"]: row["value"] for row in record["curve"]}
+        self.assertEqual((record["metric"], record["space"], record["base"]["count"]),
+                         ("agreement", "logits", 20))
+        self.assertEqual(record["best"]["alpha"], 1)
+        self.assertGreater(curve[1], 0.99)
+        self.assertEqual(curve[0], 0)
+        self.assertLess(curve[2], curve[1])
+        (self.source / "vocab.txt").write_text("\n".join([*WORDS[:5], *reversed(WORDS[5:])]) + "\n")
+        moved = self.here / "moved"
+        shutil.copytree(self.source, moved)
+        (moved / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+        self.refused(*sweep, "--source", moved, says=["read the texts as other tokens", "perplexity"])
+
+    def test_options_that_do_not_apply(self):
+        words = ["evaluate", self.target, "--data", f"jsonl:{self.data}", *FIELDS]
+        for more, says in ((["--template", "a {c}"], "--template is for the task zero-shot"),
+                           (["--new-tokens", "5"], "--new-tokens is for the task summarise"),
+                           (["--training", self.data], "--training is for the task probe"),
+                           (["--probe", "ridge"], "--probe is for the task probe")):
+            self.refused(*words, *more, says=[says, "the task is perplexity"])
+        self.refused("finetune", "--model", self.target, "--data", f"jsonl:{self.data}", *FIELDS,
+                     "--template", "a {c}", "--out", self.here / "x",
+                     says="--template is for models of images and text")
+        self.refused(*self.words("transport", "--labels", "--mask", "normal", "--answer", "{reply}",
+                                 "--template", "a {c}", "--out", self.here / "x"),
+                     says="--template is for images")
 
     def test_refused(self):
         """Models that read texts one by one, and rows that would hold other texts."""

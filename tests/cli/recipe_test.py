@@ -1,4 +1,6 @@
 """theseus run: a command with its options in a file."""
+import shutil
+
 import support
 from pair import PairTest
 
@@ -35,6 +37,18 @@ class Recipe(PairTest):
         self.assertEqual(options["alpha"], "2")
         self.assertNotIn("center", options)
 
+    def test_relative_paths(self):
+        """From where the recipe lies; else from where the command runs."""
+        folder = self.here / "folder"
+        folder.mkdir()
+        shutil.copytree(self.models / "wide", folder / "wide")
+        path = self.write_recipe(target="wide")
+        path.rename(folder / "recipe.yaml")
+        self.theseus("run", folder / "recipe.yaml", "--quiet", cwd=self.here)
+        (folder / "wide").rename(self.here / "wide")
+        self.theseus("run", folder / "recipe.yaml", "--quiet", "--out", self.here / "again", cwd=self.here)
+        self.refused("run", folder / "recipe.yaml", "--out", self.here / "x", cwd=folder, says="wide")
+
     def test_bad_recipes(self):
         for text, says in [
                 ("source: [1\n", "this is not YAML"),
@@ -58,7 +72,7 @@ class Recipe(PairTest):
 
     def test_bad_values(self):
         for text, says in [("alpha: .nan\n", "'.nan' is not a number"),
-                           ("alpha: nan\n", "nan is not a finite number"),
+                           ("alpha: nan\n", "'nan' is not a finite number"),
                            ("write: true\n", "--write: 'true' is none of: model update adapter")]:
             with self.subTest(text=text):
                 recipe = self.write_recipe(text)

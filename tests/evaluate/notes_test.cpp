@@ -21,12 +21,13 @@ TEST(Notes, ComparisonsSayPromptsAndWhatDidNotHelp) {
     {"method": "fixed", "cells": {"cars": {"value": 0.5, "alpha": 0}}},
     {"method": "procrustes", "cells": {"cars": {"value": 0.7, "alpha": 1, "validation": 0.7}}}])");
   std::vector<std::string> notes;
-  add_notes(record, table, "val", notes);
+  add_notes(record, table, notes);
   EXPECT_EQ(
       notes,
       (std::vector<std::string>{
           "prompts of cars: a {c}, b {c}, c {c} and 1 more",
-          "alpha 0: on the val split the update did not help at any strength: pad on cars"}));
+          "alpha 0: on the examples to choose by the update did not help at any strength: pad on "
+          "cars"}));
 }
 
 // Values by alpha 0, 1, 2; smaller is better for perplexity.

@@ -2,6 +2,8 @@
 
 #include "theseus/output/diagnose.h"
 
+#include <cmath>
+
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
@@ -125,6 +127,33 @@ TEST(Diagnose, SeesThatRowsAreTooFew) {
   const auto record = diagnose(options);
   EXPECT_LT(least(record, "energy"), 0.9);
   EXPECT_EQ(record.at("aligned"), 1);
+}
+
+// The shares that were measured on settings of which it is known whether they work (docs/diagnose.md).
+TEST(Diagnose, AgreementDecidesWhereItCan) {
+  const auto spaces =
+      ordered_json::parse(R"([{"space": "visual.0.attn_in", "stage": 1, "before": 0.5,
+      "after": 0.9, "centred": 0.6, "rank": 8, "of": 8, "possible": 8, "energy": 1.0}])");
+  const auto word = [&](double before, double after, int64_t rows) {
+    return judge(spaces, {}, Agreement{before, after, rows}).word;
+  };
+  EXPECT_EQ(judge(spaces, {}).word, "may work");  // by the cosine
+  EXPECT_EQ(word(0.17, 0.73, 80), "works");
+  EXPECT_EQ(word(0.13, 0.49, 80), "works");
+  EXPECT_EQ(word(0.32, 0.39, 320), "may work");
+  EXPECT_EQ(word(0.12, 0.09, 80), "will not work");
+  // Too few rows, or too little to win: the cosine decides again.
+  auto close = spaces;
+  close[0]["centred"] = 0.95;
+  const auto fallen_back = [&](double before, double after, int64_t rows) {
+    return judge(close, {}, Agreement{before, after, rows}).word;
+  };
+  EXPECT_EQ(fallen_back(0.25, 0.25, 4), "works");
+  EXPECT_EQ(fallen_back(0.97, 0.97, 1000), "works");
+  EXPECT_EQ(fallen_back(0.25, 0.25, 400), "will not work");
+  const Agreement half{.before = 0.2, .after = 0.6, .rows = 100};
+  EXPECT_DOUBLE_EQ(half.gain(), 0.5);
+  EXPECT_NEAR(half.error(), 2 * std::sqrt((0.16 + 0.24) / 100) / 0.8, 1e-12);
 }
 
 TEST(Diagnose, Refuses) {

@@ -9,6 +9,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
+#include "theseus/cli/numbers.h"
 #include "theseus/evaluate/head.h"
 
 namespace theseus::cli {
@@ -56,7 +57,7 @@ void EvaluateOptions::add(CLI::App& app) {
   app.add_option("--batch-size", how.feed.batch_size, "examples at a time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--seed", how.seed, "of what is drawn")->capture_default_str();
+  add_seed(app, how.seed, "of what is drawn");
   app.add_option("--threads", threads_, "processor threads (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
 }
@@ -113,7 +114,11 @@ std::string score_text(const nlohmann::ordered_json& record) {
       by * record.at("high").get<double>(), record.at("count").get<int64_t>(),
       record.at("split").get<std::string>().empty() ? ""
                                                     : record.at("split").get<std::string>() + " ",
-      "examples");
+      record.contains("pack")
+          ? fmt::format(
+                "rows of {} tokens, of {} texts", record.at("pack").at("length").get<int64_t>(),
+                record.at("pack").at("texts").get<int64_t>())
+          : "examples");
   text += fmt::format(
       "{:<12} {} on {} ({})\n", "task", record.at("task").get<std::string>(),
       record.at("data").get<std::string>(), record.at("source").get<std::string>());

@@ -6,6 +6,7 @@
 #include "theseus/base/device.h"
 #include "theseus/base/error.h"
 #include "theseus/base/units.h"
+#include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
 
 namespace theseus::cli {
@@ -78,7 +79,9 @@ void FinetuneOptions::add_training(CLI::App& app) {
   app.add_option(
       "--start-from", how.start_from,
       "an update for this model ('transport --write update'), or a tune of it, to begin with");
-  app.add_option("--alpha", how.start_alpha, "strength of that")->capture_default_str();
+  app.add_option("--alpha", how.start_alpha, "strength of that")
+      ->capture_default_str()
+      ->check(strength_error);
   app.add_option("--steps", how.steps, "steps")->capture_default_str();
   app.add_option("--batch-size", how.batch_size, "examples of a step")->capture_default_str();
   app.add_option(
@@ -96,9 +99,7 @@ void FinetuneOptions::add_training(CLI::App& app) {
 
 void FinetuneOptions::add_running(CLI::App& app) {
   auto& how = given_;
-  app.add_option("--seed", how.seed, "of what is drawn")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 62));
+  add_seed(app, how.seed, "of what is drawn");
   app.add_option("--device", device_, "cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--dtype", dtype_, "compute in float32, bfloat16 or float16")
       ->capture_default_str();

@@ -22,7 +22,9 @@ namespace {
 void on_interrupt(int signal) {
   remove_unfinished_files();
   constexpr std::string_view kMessage =
-      "\ninterrupted (work in OUT.partial is kept: the same command goes on from there)\n";
+      "\ninterrupted (work in OUT.partial, of several updates in OUT/NAME.partial, is kept: the "
+      "same "
+      "command goes on from there)\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
   ::_exit(128 + signal);
 }

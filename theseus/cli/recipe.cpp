@@ -16,8 +16,9 @@ constexpr int64_t kLongestRecipe = 1 << 20;
 const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",      "out",
                                                "help", "every", "save-every", "resume"};
 
-const std::set<std::string> kPaths = {"source", "tuned", "target",     "calibration", "alignment",
-                                      "model",  "data",  "start-from", "validation",  "familiar"};
+const std::set<std::string> kPaths = {"source",     "tuned",    "target", "calibration",
+                                      "alignment",  "model",    "data",   "start-from",
+                                      "validation", "familiar", "head",   "adapter"};
 
 // Where the command ran is not where its recipe will be. A split's name is no path, even where a file has it.
 std::string value_text(const std::string& name, const std::string& text) {
@@ -25,6 +26,23 @@ std::string value_text(const std::string& name, const std::string& text) {
   const bool path = kPaths.contains(name) && data::split_meant(text).empty() &&
                     std::filesystem::exists(text, ignored);
   return path ? std::filesystem::absolute(text).lexically_normal().string() : text;
+}
+
+// A relative path of a recipe that somebody wrote is one from where the recipe lies, if something is there; else one
+// from where the command runs.
+std::string from_folder(
+    const std::filesystem::path& folder, const std::string& name, const std::string& text) {
+  if (!kPaths.contains(name) || !data::split_meant(text).empty() || text.empty()) {
+    return text;
+  }
+  std::error_code ignored;
+  const auto colon = text.find(':');  // of NAME:PATH
+  const auto begin = colon == std::string::npos ? 0 : colon + 1;
+  const auto there = folder / text.substr(begin);
+  return std::filesystem::exists(folder / text, ignored) ? (folder / text).string()
+         : begin > 0 && std::filesystem::exists(there, ignored)
+             ? text.substr(0, begin) + there.string()
+             : text;
 }
 
 std::string option_name(const CLI::Option& option) {
@@ -93,7 +111,8 @@ std::vector<RecipeLine> read_recipe(const std::filesystem::path& path) {
       for (size_t i = 0; i < (several ? item.second.size() : 1); ++i) {
         const auto value = several ? item.second[i] : item.second;
         require(value.IsScalar(), "line ", number, ": ", name, " must have one value");
-        lines.push_back({number, name, value.as<std::string>()});
+        lines.push_back(
+            {number, name, from_folder(path.parent_path(), name, value.as<std::string>())});
       }
     }
     const auto command = std::find_if(

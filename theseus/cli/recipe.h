@@ -23,7 +23,8 @@ struct RecipeLine {
   std::string name, value;
 };
 
-// What a recipe says, the command first; of a list a line for each value. Throws InputError with the line when it is not a flat map of
+// What a recipe says, the command first; of a list a line for each value. Relative
+// paths are those from the recipe's folder where something lies there. Throws InputError with the line when it is not a flat map of
 // options or names no command.
 std::vector<RecipeLine> read_recipe(const std::filesystem::path& path);
 

@@ -172,8 +172,14 @@ std::string several_text(
   for (size_t i = 0; i < records.size(); ++i) {
     const auto& update = records[i].at("update");
     text += fmt::format(
-        "{}: norm {:.4g} in the source, {:.4g} as carried{}\n", jobs[i].out.string(),
-        update.at("norm").get<double>(), update.at("carried_norm").get<double>(),
+        "{}: norm {:.4g} in the source, {:.4g} as carried, {:.2g} % of its square left "
+        "behind{}{}\n",
+        jobs[i].out.string(), update.at("norm").get<double>(),
+        update.at("carried_norm").get<double>(), 100 * update.at("left_behind_share").get<double>(),
+        records[i].contains("rounding_loss")
+            ? fmt::format(
+                  ", {:.2g} % lost by rounding", 100 * records[i].at("rounding_loss").get<double>())
+            : "",
         records[i].contains("there_before") ? "; it was there already" : "");
     for (const auto& note : records[i].at("notes")) {
       ++notes[note.get<std::string>()];

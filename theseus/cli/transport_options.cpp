@@ -11,6 +11,7 @@
 
 #include "theseus/base/device.h"
 #include "theseus/base/error.h"
+#include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/maps/method.h"
 #include "theseus/output/supervision.h"
@@ -68,23 +69,6 @@ void require_obeyed(const CLI::App& app, const std::string& word, const maps::Me
   require(
       app.count("--center") == 0 || method.needs.moments, "--center has no effect with method ",
       word, ", which uses no activations");
-}
-
-// "0.5". CLI11 would only say that it could not convert.
-std::string number_error(const std::string& text) {
-  size_t used = 0;
-  try {
-    [[maybe_unused]] const auto number = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  return used == text.size() && used > 0 ? "" : "'" + text + "' is not a number";
-}
-
-// CLI11 would take -1 for the largest number there is.
-std::string whole_number_error(const std::string& text) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits ? "" : "'" + text + "' is not a whole number from 0 on";
 }
 
 // Options that decide the maps, and so are not given with an alignment.
@@ -242,9 +226,7 @@ void TransportOptions::add(CLI::App& app, For command) {
   app.add_option("--batch-size", align.sampling.batch_size, "sequences at a time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--seed", align.sampling.seed, "of everything random")
-      ->capture_default_str()
-      ->check(whole_number_error);
+  add_seed(app, align.sampling.seed, "of everything random");
   app.add_option("--memory", memory_, "use at most this much, as in 8GB (default: what is free)");
   if (command != For::kAlign) {
     app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
@@ -258,7 +240,7 @@ void TransportOptions::add(CLI::App& app, For command) {
     app.add_flag("--partial", job_.partial, "leave behind what the calibration does not reach");
     app.add_option("--alpha", job_.alpha, "strength of the update")
         ->capture_default_str()
-        ->check(number_error);
+        ->check(strength_error);
     app.add_option(
         "--write", job_.write,
         "model, update or adapter (default: adapter for an adapter, else model)");
@@ -351,7 +333,6 @@ output::JobOptions TransportOptions::job() const {
       "depth", depth_.empty() ? "match" : depth_,
       {{"interpolate", transport::Depth::kInterpolate}, {"match", transport::Depth::kMatch}});
   chosen<int>("write", job.write, {{"", 0}, {"model", 1}, {"update", 2}, {"adapter", 3}});
-  require(std::isfinite(job.alpha), "--alpha: ", job.alpha, " is not a finite number");
   job.align.memory = memory_.empty() ? 0 : parse_bytes(memory_);
   job.version = THESEUS_VERSION;
   job.words = given_options(*app_);

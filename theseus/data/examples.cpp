@@ -3,6 +3,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/data/listing.h"
+#include "theseus/data/part.h"
 #include "theseus/data/unrecognised.h"
 
 namespace theseus::data {
@@ -65,6 +66,9 @@ void check(const Examples& examples) {
 }  // namespace
 
 Examples open_examples(const std::string& words, const std::string& split) {
+  if (const auto part = find_part(split)) {
+    return part_of(open_examples(words, part->split), *part);
+  }
   require(!words.empty(), "no data named; give NAME:PATH or a PATH");
   const auto colon = words.find(':');
   const bool named = colon != std::string::npos && !is_file(words) && !is_folder(words) &&

@@ -126,6 +126,9 @@ std::string why_unrecognised(const std::string& words) {
         start, "no layout of data takes this folder: ", of_folder(words),
         ". Name the layout, as in NAME:PATH", kAll);
   }
+  if (std::error_code ignored; is_file(words) && fs::file_size(words, ignored) == 0) {
+    return start + "the file is empty";
+  }
   if (is_file(words)) {
     const auto hints = hints_for(endings_of({words}));
     return c10::str(

@@ -7,9 +7,12 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/json.h"
+#include "theseus/evaluate/compare_inputs.h"
 #include "theseus/evaluate/compare_notes.h"
+#include "theseus/evaluate/compare_place.h"
 #include "theseus/evaluate/prepared_once.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/imitate_job.h"
 #include "theseus/output/method_words.h"
 #include "theseus/output/supervision.h"
 #include "theseus/output/text_file.h"
@@ -22,24 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* kNone = "none";
-
-void write_json(const fs::path& path, const ordered_json& json) {
-  AtomicFile file(path);
-  file.append(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
-  file.append("\n");
-  file.commit();
-}
-
-EvaluateOptions on(
-    const CompareOptions& options, const Setting& setting, const std::string& split) {
-  auto how = options.evaluate;
-  how.data = setting.data;
-  how.split = split;
-  how.feed.pack = how.task.empty() || how.task == "perplexity" ? options.job.pack : 0;
-  return how;
-}
-
 // The job of a cell, whose method may bring options.
 output::JobOptions job_of(
     const CompareOptions& options, const Setting& setting, const std::string& method) {
@@ -47,7 +32,9 @@ output::JobOptions job_of(
   job.tuned = setting.tuned;
   const auto& how = options.evaluate;
   job.wording = {how.wording, how.second, how.answer};
-  output::set_method(method, job);
+  if (method != kImitate) {
+    output::set_method(method, job);
+  }
   job.write = "update";
   job.words = {{"command", "compare"}, {"method", method}, {"tuned", setting.tuned}};
   return job;
@@ -55,8 +42,8 @@ output::JobOptions job_of(
 
 // Whether a method looks at examples at all, or the match of its blocks does.
 bool uses_calibration(const CompareOptions& options, const std::string& method) {
-  if (method == kNone) {
-    return false;
+  if (method == kNone || method == kImitate) {
+    return method == kImitate;
   }
   auto job = options.job;
   output::set_method(method, job);
@@ -81,26 +68,24 @@ double norm_error(const fs::path& directory) {
   return std::sqrt(after) - std::sqrt(before);
 }
 
-// One cell: the target itself, or with the update that `method` carries.
-ordered_json cell(
-    const CompareOptions& options,
-    const Setting& setting,
-    const std::string& method,
-    PreparedOnce& prepared,
-    const fs::path& directory) {
+// A setting, what is measured and made maps from, and where that is read once.
+struct Column {
+  const CompareOptions& options;
+  const Setting& setting;
+  const Shares& shares;
+  PreparedOnce prepared, familiar;
+};
+
+// Writes the update of `method` to `directory`, unless it is there. Returns what its maps come from.
+ordered_json carry(Column& column, const std::string& method, const fs::path& directory) {
   const auto nothing = [](auto&&...) {};
-  auto model = model::Model::open(options.job.target, {.placement = options.job.placement});
-  const auto measured = [&] {
-    return evaluate(model, on(options, setting, options.test), nothing);
-  };
-  if (method == kNone) {
-    return measured();
-  }
-  auto job = job_of(options, setting, method);
+  auto job = job_of(column.options, column.setting, method);
+  job.split = column.shares.calibration;
   job.out = directory;
   ordered_json drawn;
-  if (uses_calibration(options, method)) {
-    drawn = prepared.give(job);
+  auto other = job;
+  if (uses_calibration(column.options, method)) {
+    drawn = column.prepared.give(job);
     job.words["calibration"] = drawn;
   } else {
     job.split.clear();
@@ -109,16 +94,41 @@ ordered_json cell(
     job.wording = {"", "", ""};
   }
   std::error_code ignored;
-  if (!fs::exists(directory, ignored)) {
+  if (fs::exists(directory, ignored)) {
+    return drawn;
+  }
+  if (method == kImitate) {
+    other.split.clear();
+    job.words["familiar"] = column.familiar.give(other);
+    job.labels = false;
+    output::imitate_job(
+        {.job = job, .familiar = other.calibration.string(), .fit = {.match = job.align.match}},
+        nothing);
+  } else {
     output::transport_job(job, nothing);
   }
+  return drawn;
+}
+
+// One cell: the target itself, or with the update of `method`.
+ordered_json cell(Column& column, const std::string& method, const fs::path& directory) {
+  const auto nothing = [](auto&&...) {};
+  const auto& options = column.options;
+  auto model = model::Model::open(options.job.target, {.placement = options.job.placement});
+  const auto measured = [&] {
+    return evaluate(model, measured_on(options, column.setting, column.shares.test), nothing);
+  };
+  if (method == kNone) {
+    return measured();
+  }
+  const auto drawn = carry(column, method, directory);
   const auto update = read_update(directory.string(), model);
   auto alpha = options.strengths.first;
   ordered_json best;
-  if (options.strengths.last > options.strengths.first) {
+  if (chooses(options)) {
     best = sweep(
-        model, update, on(options, setting, options.validation), options.strengths,
-        nothing)["best"];
+        model, update, measured_on(options, column.setting, column.shares.validation),
+        options.strengths, nothing)["best"];
     alpha = best.at("alpha");
   }
   Strengthened strengthened(model, update);
@@ -127,7 +137,9 @@ ordered_json cell(
   strengthened.set(alpha);
   auto found = measured();
   found["alpha"] = alpha;
-  found["norm_error"] = norm_error(directory);
+  if (method != kImitate) {  // which keeps no norm
+    found["norm_error"] = norm_error(directory);
+  }
   if (!best.is_null()) {
     found["validation"] = best.at("value");
     found["value_at_one"] = at_one.at("value");
@@ -146,15 +158,17 @@ ordered_json stamps_of_model(const fs::path& path) {
 }
 
 // Everything that the cells depend on but methods and batches, which are in their names.
-ordered_json identity_of(const CompareOptions& options) {
+ordered_json identity_of(const CompareOptions& options, const std::vector<Shares>& shares) {
   const auto& sampling = options.job.align.sampling;
   const auto& how = options.evaluate;
   ordered_json settings = ordered_json::array();
   const bool worded = !(how.wording + how.second + how.answer).empty() || options.job.pack > 0;
-  for (const auto& setting : options.settings) {
+  for (size_t i = 0; i < options.settings.size(); ++i) {
+    const auto& setting = options.settings[i];
     settings.push_back(
         {setting.name, setting.tuned, setting.data, setting.calibration,
-         stamps_of_model(setting.tuned)});
+         stamps_of_model(setting.tuned), shares[i].calibration, shares[i].validation,
+         shares[i].test});
   }
   ordered_json identity = {
       {"version", options.job.version},
@@ -163,12 +177,10 @@ ordered_json identity_of(const CompareOptions& options) {
       {"models", {stamps_of_model(options.job.source), stamps_of_model(options.job.target)}},
       {"settings", settings},
       {"calibration",
-       {options.job.split, options.job.shots, sampling.batch_size, sampling.seed,
-        options.job.labels}},
+       {options.job.shots, sampling.batch_size, sampling.seed, options.job.labels,
+        options.familiar}},
       {"align", {options.job.align.match, options.job.align.depth == transport::Depth::kMatch}},
-      {"measure",
-       {how.task, how.limit, how.training_limit, how.seed, options.validation, options.test,
-        how.settings.templates}},
+      {"measure", {how.task, how.limit, how.training_limit, how.seed, how.settings.templates}},
       {"strengths",
        {options.strengths.first, options.strengths.last, options.strengths.step,
         options.strengths.patience}}};
@@ -178,23 +190,8 @@ ordered_json identity_of(const CompareOptions& options) {
   return identity;
 }
 
-// Cells of another comparison must not end up in this table.
-void require_same(const CompareOptions& options, const fs::path& file) {
-  const auto identity = identity_of(options);
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) {
-    write_json(file, identity);
-    return;
-  }
-  const auto found =
-      ordered_json::parse(read_text_file(file, 1 << 20), nullptr, /*allow_exceptions=*/false);
-  require(
-      found == identity, "--out: ", file.parent_path().string(),
-      " holds a comparison of something else, or with other options; choose another directory");
-}
-
 bool fits(const std::string& method, const CompareOptions& options) {
-  if (method == kNone || !output::method_of(method).same_widths) {
+  if (method == kNone || method == kImitate || !output::method_of(method).same_widths) {
     return true;
   }
   const auto source = model::Model::open(options.job.source);
@@ -207,17 +204,12 @@ bool fits(const std::string& method, const CompareOptions& options) {
 }
 
 // What an earlier run measured, or now.
-ordered_json known_cell(
-    const CompareOptions& options,
-    const Setting& setting,
-    const std::string& method,
-    PreparedOnce& prepared,
-    const fs::path& place) {
+ordered_json known_cell(Column& column, const std::string& method, const fs::path& place) {
   return with_context("measuring " + place.filename().string(), [&] {
     const auto file = place.string() + ".json";
     std::error_code ignored;
     if (!fs::exists(file, ignored)) {
-      write_json(file, cell(options, setting, method, prepared, place));
+      write_record(file, cell(column, method, place));
     }
     return ordered_json::parse(read_text_file(file, 1 << 20));
   });
@@ -232,16 +224,6 @@ ordered_json shown(const ordered_json& found) {
     }
   }
   return cell;
-}
-
-std::string how_scored(const CompareOptions& options) {
-  if (options.strengths.last > options.strengths.first) {
-    return c10::str(
-        "strengths were chosen on the ", options.validation, " split, scores are of the ",
-        options.test, " split");
-  }
-  return c10::str(
-      "strength ", options.strengths.first, ", scores are of the ", options.test, " split");
 }
 
 std::vector<int64_t> counts_of(const CompareOptions& options) {
@@ -279,14 +261,16 @@ ordered_json compare(
     const CompareOptions& options, const std::string& directory, const Watch& watch) {
   require(!options.methods.empty() && !options.settings.empty(), "there is nothing to compare");
   const fs::path place = directory;
-  std::error_code error;
-  fs::create_directories(place / "cells", error);
-  require(!error, "--out: cannot make ", directory, ": ", error.message());
-  require_same(options, place / "comparison.json");
+  std::vector<Shares> shares;
+  for (const auto& setting : options.settings) {
+    shares.push_back(shares_of(options, setting));
+  }
+  check_inputs(options, shares);
   ordered_json record = {{"kind", "compare"}, {"columns", ordered_json::array()}};
-  auto notes = std::vector<std::string>{how_scored(options)};
+  auto notes = notes_on_shares(options, shares);
   const auto rows = rows_of(options, notes);
   require(!rows.empty(), "no method is left to compare");
+  take_place(place, identity_of(options, shares), options.fresh);
   auto table = ordered_json::array();
   for (const auto& row : rows) {
     table.push_back({{"method", row.method}});
@@ -297,10 +281,18 @@ ordered_json compare(
   }
   const auto all = static_cast<int64_t>(rows.size() * options.settings.size());
   int64_t done = 0;
-  const auto fill = [&](const Setting& setting, int64_t count) {
-    PreparedOnce prepared(
-        setting.calibration.empty() ? setting.data : setting.calibration, count,
-        place / c10::str("calibration-", setting.name, "-", count, ".safetensors"));
+  const auto fill = [&](size_t which, int64_t count) {
+    const auto& setting = options.settings[which];
+    const auto file = [&](const char* kind) {
+      return place / c10::str(kind, "-", setting.name, "-", count, ".safetensors");
+    };
+    Column column{
+        options,
+        setting,
+        shares[which],
+        {setting.calibration.empty() ? setting.data : setting.calibration, count,
+         file("calibration")},
+        {options.familiar, count, file("familiar")}};
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].batches != count) {
         continue;
@@ -308,18 +300,18 @@ ordered_json compare(
       watch(done++, all, rows[i].method + " on " + setting.name);
       const auto name =
           c10::str(setting.name, "-", rows[i].method, "-", rows[i].counts ? count : 0);
-      const auto found =
-          known_cell(options, setting, rows[i].method, prepared, place / "cells" / name);
+      const auto found = known_cell(column, rows[i].method, place / "cells" / name);
       table[i]["cells"][setting.name] = shown(found);
       record["metric"] = found.at("metric");
       add_prompts_of(setting.name, found, record);
     }
-    prepared.done();
+    column.prepared.done();
+    column.familiar.done();
   };
-  for (const auto& setting : options.settings) {
-    record["columns"].push_back(setting.name);
+  for (size_t which = 0; which < options.settings.size(); ++which) {
+    record["columns"].push_back(options.settings[which].name);
     for (const auto count : counts_of(options)) {
-      fill(setting, count);
+      fill(which, count);
     }
   }
   for (auto& row : table) {
@@ -329,12 +321,12 @@ ordered_json compare(
     }
     row["mean"] = sum / static_cast<double>(row.at("cells").size());
   }
-  add_notes(record, table, options.validation, notes);
+  add_notes(record, table, notes);
   watch(all, all, "compared");
   record["higher_is_better"] = record.at("metric") != "perplexity";
   record["rows"] = table;
   record["notes"] = notes;
-  write_json(fs::path(directory) / "compare.json", record);
+  write_record(place / "compare.json", record);
   return record;
 }
 

@@ -13,10 +13,7 @@ void add_prompts_of(const std::string& setting, const ordered_json& cell, ordere
 }
 
 void add_notes(
-    const ordered_json& record,
-    const ordered_json& table,
-    const std::string& validation,
-    std::vector<std::string>& notes) {
+    const ordered_json& record, const ordered_json& table, std::vector<std::string>& notes) {
   using Words = std::vector<std::string>;
   constexpr size_t kPrompts = 3, kCells = 8;  // that are shown
   if (record.contains("prompts")) {
@@ -34,8 +31,8 @@ void add_notes(
   }
   if (!cells.empty()) {
     notes.push_back(
-        "alpha 0: on the " + validation +
-        " split the update did not help at any strength: " + joined(cells, kCells));
+        "alpha 0: on the examples to choose by the update did not help at any strength: " +
+        joined(cells, kCells));
   }
 }
 

@@ -12,12 +12,11 @@ namespace theseus::evaluate {
 void add_prompts_of(
     const std::string& setting, const nlohmann::ordered_json& cell, nlohmann::ordered_json& record);
 
-// The prompts of `record` in words, and the cells of the rows of `table` in which the target alone was the best
-// on the split `validation`.
+// The prompts of `record` in words, and the cells of the rows of `table` in which the target alone was the
+// best of what was chosen from.
 void add_notes(
     const nlohmann::ordered_json& record,
     const nlohmann::ordered_json& table,
-    const std::string& validation,
     std::vector<std::string>& notes);
 
 }  // namespace theseus::evaluate

@@ -1,6 +1,7 @@
 #include "theseus/evaluate/evaluate.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <ATen/ATen.h>
 
@@ -17,6 +18,42 @@ using nlohmann::ordered_json;
 
 constexpr size_t kShown = 5;
 
+// An option that would be ignored is a misunderstanding.
+void require_for_examples(
+    const model::Model& model, const data::Examples& examples, const EvaluateOptions& options) {
+  const auto& architecture = model.architecture();
+  const auto reads = [&](const char* input) { return model::takes(architecture.inputs, input); };
+  const bool text = !examples.image || reads("text") || reads("input_ids");
+  const std::tuple<const char*, bool, bool, const char*> rules[] = {
+      {"--wording", !options.wording.empty(), !examples.image, "texts, and these are images"},
+      {"--second", !options.second.empty(), !examples.image, "texts, and these are images"},
+      {"--answer", !options.answer.empty(), !examples.image, "texts, and these are images"},
+      {"--answer", !options.answer.empty(), architecture.generation.possible,
+       "models that write text, and this one does not"},
+      {"--max-length", options.longest > 0, text, "texts, and this model reads images alone"}};
+  for (const auto& [option, given, applies, where] : rules) {
+    require(!given || applies, option, " is for ", where);
+  }
+}
+
+void require_for_task(const std::string& task, const EvaluateOptions& options) {
+  const Settings defaults;
+  const auto& settings = options.settings;
+  const bool probes = make_task(task)->trains() || settings.head != nullptr;
+  const std::tuple<const char*, bool, bool, const char*> rules[] = {
+      {"--pack", options.feed.pack > 0, task == "perplexity", "perplexity"},
+      {"--template", !settings.templates.empty(), task == "zero-shot", "zero-shot"},
+      {"--new-tokens", settings.new_tokens != defaults.new_tokens, task == "summarise",
+       "summarise"},
+      {"--training", !options.training.empty(), probes, "probe"},
+      {"--training-limit", options.training_limit > 0, probes, "probe"},
+      {"--probe", settings.ridge, probes, "probe"},
+      {"--strength", settings.strength != defaults.strength, probes, "probe"}};
+  for (const auto& [option, given, applies, where] : rules) {
+    require(!given || applies, option, " is for the task ", where, ", and the task is ", task);
+  }
+}
+
 }  // namespace
 
 data::Examples open_data(
@@ -26,6 +63,7 @@ data::Examples open_data(
     const EvaluateOptions& options) {
   auto examples = data::open_examples(data, split);
   require(examples.size() > 0, data, " holds no examples");
+  require_for_examples(model, examples, options);
   examples.wording =
       model::wording_for(model, examples, {options.wording, options.second, options.answer});
   return examples;
@@ -44,9 +82,7 @@ std::string task_word(
   auto word = !options.task.empty() ? options.task : given ? "classify" : task_for(model, examples);
   std::replace(word.begin(), word.end(), '_', '-');  // as make_task() takes it
   require(!given || word == "classify", "--head is for the task classify, and the task is ", word);
-  require(
-      options.feed.pack == 0 || word == "perplexity", "--pack is for perplexity, and the task is ",
-      word);
+  require_for_task(word, options);
   return word;
 }
 
@@ -67,6 +103,21 @@ void add_prompts(
   }
 }
 
+std::string only_class(const data::Examples& examples, const std::vector<int64_t>& order) {
+  if (examples.labels.empty() || order.empty()) {
+    return {};
+  }
+  const auto label = [&](int64_t i) { return examples.labels[static_cast<size_t>(i)]; };
+  const auto first = label(order.front());
+  if (std::any_of(order.begin(), order.end(), [&](int64_t i) { return label(i) != first; })) {
+    return {};
+  }
+  return printable(
+      static_cast<size_t>(first) < examples.classes.size()
+          ? examples.classes[static_cast<size_t>(first)]
+          : c10::str(first));
+}
+
 std::vector<std::string> notes_on_inputs(
     const model::Reader& reader, const std::vector<std::string>& skipped) {
   std::vector<std::string> notes;
@@ -76,8 +127,12 @@ std::vector<std::string> notes_on_inputs(
         " images could not be decoded and were left out: ", joined(skipped, kShown)));
   }
   if (reader.truncated() > 0) {
-    notes.push_back(
-        c10::str(reader.truncated(), " texts were longer than the model takes and were cut"));
+    notes.push_back(c10::str(
+        reader.truncated(), " texts were longer than ", reader.limit_words(), " and were cut"));
+  }
+  if (reader.dropped() > 0) {
+    notes.push_back(c10::str(
+        reader.dropped(), " tokens at the end of the packed texts fill no row and were left out"));
   }
   return notes;
 }
@@ -127,6 +182,14 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
     record["training"] = training;
   }
   auto notes = notes_on_inputs(reader, skipped);
+  if (const auto one = only_class(examples, order); !one.empty() && word != "perplexity") {
+    notes.push_back(c10::str(
+        "all ", order.size(), " examples are of one class, '", one,
+        "': a model that always names it would be right every time"));
+  }
+  if (options.feed.pack > 0) {
+    record["pack"] = {{"length", options.feed.pack}, {"texts", order.size()}};
+  }
   if (options.settings.head) {
     record["head"] = options.settings.head->about;
     const auto more = notes_on_head(*options.settings.head);

@@ -54,6 +54,8 @@ void add_prompts(
     const data::Examples& examples,
     const Settings& settings,
     nlohmann::ordered_json& record);
+// The class of the examples at `order` where all are of one; empty: they are of several, or have no labels.
+std::string only_class(const data::Examples& examples, const std::vector<int64_t>& order);
 // Images that were left out, texts that were cut.
 std::vector<std::string> notes_on_inputs(
     const model::Reader& reader, const std::vector<std::string>& skipped);

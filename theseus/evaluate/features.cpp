@@ -4,13 +4,9 @@
 
 #include "theseus/base/error.h"
 #include "theseus/model/layers.h"
+#include "theseus/output/feature_space.h"
 
 namespace theseus::evaluate {
-namespace {
-
-constexpr const char* kJoint = "embed";
-
-}  // namespace
 
 at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch) {
   for (const char* name : {"image_features", "image_embeds", "text_features", "text_embeds"}) {
@@ -37,16 +33,7 @@ at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch)
 }
 
 std::string feature_space(const model::Architecture& architecture) {
-  if (architecture.spaces.contains(kJoint)) {
-    return kJoint;
-  }
-  const auto& tower = architecture.towers.front().name;
-  for (auto norm = architecture.norms.rbegin(); norm != architecture.norms.rend(); ++norm) {
-    if (model::tower_of_space(norm->out) == tower) {
-      return norm->out;
-    }
-  }
-  throw InternalError("no norm writes what the tower " + tower + " gives");
+  return output::feature_space(architecture);
 }
 
 }  // namespace theseus::evaluate

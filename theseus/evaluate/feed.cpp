@@ -30,7 +30,7 @@ std::vector<std::string> feed_images(
 void feed_packed(
     const data::Examples& examples,
     const std::vector<int64_t>& order,
-    const model::Reader& reader,
+    model::Reader& reader,
     const FeedOptions& options,
     const std::function<void(Step&&)>& take) {
   auto plain = examples;

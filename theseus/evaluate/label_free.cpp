@@ -7,6 +7,8 @@
 
 #include "theseus/base/error.h"
 #include "theseus/evaluate/features.h"
+#include "theseus/evaluate/spoken.h"
+#include "theseus/gradient/labelled.h"
 #include "theseus/transport/alignment.h"
 #include "theseus/transport/source_update.h"
 
@@ -30,12 +32,16 @@ Inputs read(const model::Model& model, const EvaluateOptions& options) {
   std::vector<std::string> skipped;
   Inputs inputs{.split = examples.split};
   inputs.steps = read_steps(
-      examples, choose(examples, options.limit, options.seed), reader, options.feed, skipped);
+      examples, choose(examples, options.limit, options.seed), reader,
+      feed_for(model, gradient::is_causal(model) ? "perplexity" : "", options), skipped);
   inputs.notes = notes_on_inputs(reader, skipped);
   return inputs;
 }
 
 at::Tensor features(model::Model& model, const std::vector<Step>& steps) {
+  if (gradient::is_causal(model)) {
+    return spoken(model, steps).rows;
+  }
   std::vector<at::Tensor> rows;
   for (const auto& step : steps) {
     rows.push_back(features_of(model.forward(step.batch), step.batch).to(at::kDouble));
@@ -53,6 +59,7 @@ double spread(const at::Tensor& rows) {
 
 struct SourceFeatures {
   at::Tensor base, change;  // [n, ds]
+  std::vector<Step> steps;
 };
 
 SourceFeatures source_features(
@@ -65,17 +72,24 @@ SourceFeatures source_features(
   });
   const auto update = transport::whole_deltas(
       transport::SourceUpdate::open(from.tuned, source), source.architecture());
-  const auto inputs = read(source, options);
-  SourceFeatures result{.base = features(source, inputs.steps)};
+  SourceFeatures result{.steps = read(source, options).steps};
+  result.base = features(source, result.steps);
   Strengthened tuned(source, update);
   tuned.set(1);
-  result.change = features(source, inputs.steps) - result.base;
+  result.change = features(source, result.steps) - result.base;
   return result;
 }
 
-Measured agreement(const at::Tensor& change, const at::Tensor& wanted) {
-  const auto error = (change - wanted).square().sum(1);  // [n]
-  const auto size = wanted.square().sum(1);
+// `text`: which of several rows are of one example; undefined: each is one.
+Measured agreement(
+    const at::Tensor& change, const at::Tensor& wanted, const at::Tensor& text = {}) {
+  const auto summed = [&](const at::Tensor& rows) {
+    const auto each = rows.square().sum(1);  // [n]
+    return text.defined() ? at::zeros({text.max().item<int64_t>() + 1}, each.options())
+                                .index_add(0, text, each)
+                          : each;
+  };
+  const auto error = summed(change - wanted), size = summed(wanted);
   const auto all = size.sum().item<double>();
   const auto lost = error.sum().item<double>() / all;
   // Examples are drawn, so this is a ratio of sums over them.
@@ -121,6 +135,56 @@ bool made_the_maps(
          found->value("split", "") == split;
 }
 
+// The change that the target's features should show.
+struct Goal {
+  at::Tensor wanted;  // [n, dt]
+  at::Tensor text;    // see agreement()
+  std::string space;
+  double unit = 1;
+};
+
+Goal goal_of(
+    model::Model& model,
+    const SourceChange& from,
+    const transport::Alignment& alignment,
+    const std::vector<Step>& steps,
+    const EvaluateOptions& options) {
+  const bool speaks = gradient::is_causal(model);
+  Goal goal{.space = speaks ? "logits" : feature_space(model.architecture())};
+  const auto map = speaks ? at::Tensor() : alignment.find_map(goal.space);
+  require(
+      speaks || map.defined(), "the alignment ", from.alignment, " has no map of ", goal.space,
+      ", in which changes are compared; 'theseus align' makes one from examples that reach it");
+  const auto source = source_features(
+      from,
+      from.source.empty() ? alignment.about().at("source").at("path").get<std::string>()
+                          : from.source,
+      model.weights().placement(), options);
+  if (speaks) {
+    require_same_texts(source.steps, steps);
+    auto base = spoken(model, steps);
+    require(base.text.max().item<int64_t>() > 0, "one text says nothing about a spread; give more");
+    goal.text = base.text;
+    goal.wanted = source.change;  // of the same tokens: no map, and no other unit
+  } else {
+    const auto base = features(model, steps);  // [n, dt]
+    require(base.size(0) > 1, "one example says nothing about a spread; give more");
+    require(
+        source.base.size(0) == base.size(0) && source.base.size(1) == map.size(0) &&
+            base.size(1) == map.size(1),
+        "the features are ", source.base.sizes(), " and ", base.sizes(), ", and the map ",
+        map.sizes(), ": the alignment was made for other models");
+    const auto matrix = map.to(at::kDouble);
+    goal.unit = spread(base) / spread(source.base.matmul(matrix));
+    goal.wanted = source.change.matmul(matrix) * goal.unit;
+  }
+  require(
+      std::isfinite(goal.unit) && goal.wanted.norm().item<double>() > 0,
+      "on these examples the tuned source gives the features of its base: there is no change to "
+      "agree with");
+  return goal;
+}
+
 }  // namespace
 
 ordered_json sweep_without_labels(
@@ -131,37 +195,15 @@ ordered_json sweep_without_labels(
     const Strengths& strengths,
     const Watch& watch) {
   const auto alignment = transport::Alignment::open(from.alignment);
-  const auto space = feature_space(model.architecture());
-  const auto map = alignment.find_map(space);
-  require(
-      map.defined(), "the alignment ", from.alignment, " has no map of ", space,
-      ", in which changes are compared; 'theseus align' makes one from examples that reach it");
   auto inputs = read(model, options);
-  const auto source = source_features(
-      from,
-      from.source.empty() ? alignment.about().at("source").at("path").get<std::string>()
-                          : from.source,
-      model.weights().placement(), options);
+  const auto goal = goal_of(model, from, alignment, inputs.steps, options);
   const auto base = features(model, inputs.steps);  // [n, dt]
-  require(base.size(0) > 1, "one example says nothing about a spread; give more");
-  require(
-      source.base.size(0) == base.size(0) && source.base.size(1) == map.size(0) &&
-          base.size(1) == map.size(1),
-      "the features are ", source.base.sizes(), " and ", base.sizes(), ", and the map ",
-      map.sizes(), ": the alignment was made for other models");
-  const auto matrix = map.to(at::kDouble);
-  const auto unit = spread(base) / spread(source.base.matmul(matrix));
-  const auto wanted = source.change.matmul(matrix) * unit;
-  require(
-      std::isfinite(unit) && wanted.norm().item<double>() > 0,
-      "on these examples the tuned source gives the features of its base: there is no change to "
-      "agree with");
   Strengthened strengthened(model, update);
   const auto found = search(
       strengths,
       [&](double alpha) {
         strengthened.set(alpha);
-        return agreement(features(model, inputs.steps) - base, wanted);
+        return agreement(features(model, inputs.steps) - base, goal.wanted, goal.text);
       },
       watch);
   ordered_json record = {
@@ -171,12 +213,12 @@ ordered_json sweep_without_labels(
       {"split", inputs.split},
       {"task", "label-free"},
       {"metric", "agreement"},
-      {"base", describe(agreement(at::zeros_like(base), wanted).score)},
+      {"base", describe(agreement(at::zeros_like(base), goal.wanted, goal.text).score)},
       {"curve", found.curve},
       {"best", found.best},
       {"label_free", {{"alpha", found.best.at("alpha")}}},
-      {"space", space},
-      {"unit", unit}};
+      {"space", goal.space},
+      {"unit", goal.unit}};
   if (const auto note = note_on_shift(found.best); !note.empty()) {
     inputs.notes.push_back(note);
   }

@@ -25,7 +25,8 @@ struct SourceChange {
 // the share of the wanted change that is there. The unit u makes up for features that are larger in one
 // model: it is the spread of R over the spread of S T. The cosine of the two changes cannot choose: of a
 // small update it is the same at every strength. It stands in the curve beside the agreement, as `cosine`,
-// and so does the agreement of the changes about their means, as `centred`. Throws InputError.
+// and so does the agreement of the changes about their means, as `centred`. Of a causal model the features are the
+// log-probabilities of every next token (spoken.h), which need no map: T = 1, u = 1. Throws InputError.
 nlohmann::ordered_json sweep_without_labels(
     model::Model& model,
     const Update& update,

@@ -32,16 +32,10 @@ bool changes_text(const model::Model& model, const Update& update) {
 
 // Among examples of one class the best strength is one that takes everything for that class.
 void require_several_classes(const data::Examples& examples, const std::vector<int64_t>& order) {
-  const auto label = [&](int64_t i) { return examples.labels[static_cast<size_t>(i)]; };
-  const auto first = label(order.front());
-  const bool several =
-      std::any_of(order.begin(), order.end(), [&](int64_t i) { return label(i) != first; });
-  const auto name = static_cast<size_t>(first) < examples.classes.size()
-                        ? examples.classes[static_cast<size_t>(first)]
-                        : c10::str(first);
+  const auto one = only_class(examples, order);
   require(
-      several, "all ", order.size(), " examples to choose a strength on are of one class, '",
-      printable(name), "'; give examples of several");
+      one.empty(), "all ", order.size(), " examples to choose a strength on are of one class, '",
+      one, "'; give examples of several");
 }
 
 }  // namespace
@@ -153,6 +147,7 @@ ordered_json sweep(
     const EvaluateOptions& options,
     const Strengths& strengths,
     const Watch& watch) {
+  take_own_head(model);
   const auto examples = open_data(
       options.data, options.split.empty() ? data::kValidation : options.split, model, options);
   const auto word = task_word(model, examples, options);

@@ -91,7 +91,7 @@ at::Tensor next_ids(const model::Batch& batch) {
 }
 
 Labelled packed_answers(
-    const std::vector<data::Worded>& texts, const model::Reader& reader, int64_t length) {
+    const std::vector<data::Worded>& texts, model::Reader& reader, int64_t length) {
   Ids all, answers;  // the second has kIgnored where the first has no answer
   for (const auto& text : texts) {
     const auto [ids, answer] = with_answer(text, reader.tokenizer());
@@ -162,7 +162,7 @@ Labelled read_with_answers(
 Labelled read_packed(
     const data::Examples& examples,
     const std::vector<int64_t>& places,
-    const model::Reader& reader,
+    model::Reader& reader,
     int64_t length) {
   const auto texts = worded(examples, places);
   if (!examples.wording.answer.empty()) {

@@ -48,7 +48,7 @@ Labelled read_with_answers(
 Labelled read_packed(
     const data::Examples& examples,
     const std::vector<int64_t>& places,
-    const model::Reader& reader,
+    model::Reader& reader,
     int64_t length);
 // Whether the model writes on from what it reads.
 bool is_causal(const model::Model& model);

@@ -90,7 +90,7 @@ struct Tower {
   int64_t head_dim = 0;
   int64_t mlp = 0;
   int64_t vocabulary = 0;
-  int64_t positions = 0;  // longest input in tokens; 0: not bounded by the weights
+  int64_t positions = 0;  // longest input in tokens, of the weights or the config; 0: no bound
   int64_t image = 0;      // pixels a side
   int64_t patch = 0;
 

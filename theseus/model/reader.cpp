@@ -55,18 +55,39 @@ at::Tensor padded(const std::vector<Spans>& rows) {
 Reader::Reader(const Model& model, int64_t longest)
     : directory_(model.location().config.parent_path().string()),
       family_(model.location().family),
-      inputs_(model.architecture().inputs) {
-  int64_t positions = 0;
+      inputs_(model.architecture().inputs),
+      asked_(longest) {
   for (const auto& tower : model.architecture().towers) {
     image_ = std::max(image_, tower.image);
-    positions = tower.vocabulary > 0 && tower.positions > 0 ? tower.positions : positions;
+    positions_ = tower.vocabulary > 0 && tower.positions > 0 ? tower.positions : positions_;
   }
-  longest_ = longest > 0 ? longest : positions > 0 ? positions : kUnbounded;
+  longest_ = longest > 0 ? longest : positions_ > 0 ? positions_ : kUnbounded;
   require(
-      positions == 0 || longest_ <= positions, "--max-length ", longest,
-      ": the model takes at most ", positions, " tokens");
+      positions_ == 0 || longest_ <= positions_, "--max-length ", longest,
+      ": the model takes at most ", positions_, " tokens");
   const auto& start = model.architecture().generation.start;
   decoder_start_ = start.empty() ? 0 : start.front();
+}
+
+void Reader::leave_room(int64_t tokens) {
+  require(
+      positions_ == 0 || tokens < positions_, "--new-tokens ", tokens, ": the model takes at most ",
+      positions_, " tokens, with the text before them");
+  if (positions_ > 0 && longest_ > positions_ - tokens) {
+    longest_ = positions_ - tokens;
+    room_ = tokens;
+  }
+}
+
+std::string Reader::limit_words() const {
+  if (room_ > 0) {
+    return c10::str("the ", longest_, " tokens that leave the model room for ", room_, " new ones");
+  }
+  if (asked_ > 0) {
+    return c10::str("--max-length ", asked_);
+  }
+  return positions_ > 0 ? c10::str("the ", longest_, " tokens that the model takes")
+                        : c10::str(longest_, " tokens (--max-length takes more)");
 }
 
 const data::Preprocessing& Reader::images() const {
@@ -136,7 +157,7 @@ Batch Reader::texts(const std::vector<data::Worded>& texts) {
   return batch;
 }
 
-Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) const {
+Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) {
   const auto& tokenizer = this->tokenizer();
   std::vector<int64_t> all;
   for (const auto& text : texts) {
@@ -149,14 +170,17 @@ Batch Reader::packed(const std::vector<data::Worded>& texts, int64_t length) con
   return in_rows(all, length);
 }
 
-Batch Reader::in_rows(const std::vector<int64_t>& ids, int64_t length) const {
+Batch Reader::in_rows(const std::vector<int64_t>& ids, int64_t length) {
   require(
       takes(inputs_, "input_ids") && !takes(inputs_, "decoder_input_ids") &&
           !takes(inputs_, "token_type_ids"),
       "texts are packed for causal models only, and this is a ", family_, " model");
-  require(length <= longest_, "rows of ", length, " ids: the model takes at most ", longest_);
+  require(length <= longest_, "rows of ", length, " ids are longer than ", limit_words());
   const auto rows = static_cast<int64_t>(ids.size()) / length;
-  require(rows > 0, ids.size(), " ids are less than one row of ", length);
+  require(
+      rows > 0, "all texts together are ", ids.size(), " ids, less than one row of ", length,
+      "; give more texts, or shorter rows");
+  dropped_ += static_cast<int64_t>(ids.size()) - rows * length;
   const auto all = at::tensor(ids, at::kLong).narrow(0, 0, rows * length).view({rows, length});
   return {{"input_ids", all}, {"attention_mask", at::ones_like(all)}};
 }

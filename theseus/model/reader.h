@@ -30,9 +30,9 @@ class Reader {
   // Texts one after the other, each with its end token, in rows of `length` ids; a last row that is not
   // full is left out. For causal models, which would waste padding. Throws InputError when not one row
   // is full.
-  Batch packed(const std::vector<data::Worded>& texts, int64_t length) const;
+  Batch packed(const std::vector<data::Worded>& texts, int64_t length);
   // Ids that stand one after the other, in such rows.
-  Batch in_rows(const std::vector<int64_t>& ids, int64_t length) const;
+  Batch in_rows(const std::vector<int64_t>& ids, int64_t length);
   // Ids of the answers [n, t] that the decoder should write, -100 where there is padding; undefined
   // without answers, or a decoder. Of the last call of texts().
   const at::Tensor& answers() const { return answers_; }
@@ -41,21 +41,26 @@ class Reader {
   // for padding. Of the last call of texts().
   const std::map<std::string, at::Tensor>& spans() const { return spans_; }
   int64_t longest() const { return longest_; }  // ids of a text
-  // Texts that were longer than the model takes, so far.
+  // Of a model that goes on writing behind its text: texts are cut so that `tokens` more fit.
+  void leave_room(int64_t tokens);
+  // Texts that were longer than longest() and were cut, so far.
   int64_t truncated() const { return truncated_; }
-  void count_truncated() { ++truncated_; }  // by whoever cuts texts beside texts()
+  // What they were longer than: "--max-length 16", "the 512 tokens that the model takes".
+  std::string limit_words() const;
+  int64_t dropped() const { return dropped_; }  // ids of packed texts that filled no row, so far
+  void count_truncated() { ++truncated_; }      // by whoever cuts texts beside texts()
 
  private:
   std::string directory_, family_;
   std::vector<std::string> inputs_;
   int64_t image_ = 0;
-  int64_t longest_ = 0;
+  int64_t longest_ = 0, asked_ = 0, positions_ = 0, room_ = 0;
   int64_t decoder_start_ = 0;
   mutable std::optional<data::Preprocessing> preprocessing_;
   mutable std::unique_ptr<data::Tokenizer> tokenizer_;
   at::Tensor answers_;
   std::map<std::string, at::Tensor> spans_;
-  int64_t truncated_ = 0;
+  int64_t truncated_ = 0, dropped_ = 0;
 };
 
 // What texts of `examples` are worded as for this model: with an answer for those that write one.

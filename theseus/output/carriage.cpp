@@ -10,6 +10,7 @@
 #include "theseus/base/file.h"
 #include "theseus/base/stopwatch.h"
 #include "theseus/output/assembly.h"
+#include "theseus/output/carried_head.h"
 #include "theseus/output/job_notes.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/plan_of.h"
@@ -214,6 +215,9 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   Seconds seconds = maps_->aligner ? maps_->aligner->seconds() : Seconds();
   std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
   SideFiles side;
+  if (const auto head = carry_sentence_head(options_, opened_)) {
+    write_sentence_head(*head, work_.staged());
+  }
   if (write_ == "model") {
     written = write_model(
         opened_.target, work_.staged(),
@@ -269,29 +273,37 @@ ordered_json find_delivered(const JobOptions& options) {
   }
   auto record = ordered_json::parse(
       read_text_file(file, kLongestRecord), nullptr, /*allow_exceptions=*/false);
-  if (!record.is_object() || record.value("options", ordered_json()) != options.words ||
-      record.value("theseus", "") != options.version ||
-      !is_whole(options.out, record.value("write", ""))) {
-    return nullptr;
-  }
+  const auto require_same = [&](bool same, const char* what) {
+    require(
+        same, "--out: ", options.out.string(), " exists and ", what,
+        " (--fresh replaces an earlier output)");
+  };
+  require_same(
+      record.is_object() && is_whole(options.out, record.value("write", "")), "is not whole");
+  require_same(
+      record.value("options", ordered_json()) == options.words, "was made with other options");
+  require_same(
+      record.value("theseus", "") == options.version, "was made by another version of theseus");
   for (const auto& path : entries_of(options.tuned)) {  // an adapter is not its tensors alone
-    if (fs::last_write_time(path, ignored) > fs::last_write_time(file, ignored)) {
-      return nullptr;
-    }
+    require_same(
+        fs::last_write_time(path, ignored) <= fs::last_write_time(file, ignored),
+        "the tuned model has changed since");
   }
   const auto opened = open_all(options, [](double, double, const std::string&) {});
   const auto inputs = describe_inputs(options, opened);
-  for (const char* input : {"source", "target", "tuned", "calibration"}) {
+  for (const auto& [input, what] :
+       {std::pair("source", "the source has changed since"),
+        std::pair("target", "the target has changed since"),
+        std::pair("tuned", "the tuned model has changed since"),
+        std::pair("calibration", "the maps were made from other examples then")}) {
     const auto now = inputs.value(input, ordered_json());
     const auto then = record.value(input, ordered_json());
-    if (now.value("fingerprint", "") != then.value("fingerprint", "")) {
-      return nullptr;
-    }
+    require_same(now.value("fingerprint", "") == then.value("fingerprint", ""), what);
   }
-  if (record.value("spaces", ordered_json()) !=
-      ordered_json(opened.alignment->about().at("spaces"))) {
-    return nullptr;
-  }
+  require_same(
+      record.value("spaces", ordered_json()) ==
+          ordered_json(opened.alignment->about().at("spaces")),
+      "the alignment has changed since");
   record["there_before"] = true;
   return record;
 }

@@ -50,7 +50,8 @@ class Carriage {
   nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
 };
 
-// The record of an output that the same options made of the same files; null: there is none.
+// The record of an output that the same options made of the same files; null: there is no output, or it is to be
+// made anew. Throws InputError for an output of ours that is something else, with what is different.
 nlohmann::ordered_json find_delivered(const JobOptions& options);
 
 }  // namespace theseus::output

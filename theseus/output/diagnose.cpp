@@ -8,12 +8,18 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/temporary_directory.h"
+#include "theseus/base/units.h"
+#include "theseus/output/agreement.h"
+#include "theseus/output/assembly.h"
 #include "theseus/output/base_distance.h"
+#include "theseus/output/carried_files.h"
 #include "theseus/output/held_out.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/plan_of.h"
 #include "theseus/output/record.h"
 #include "theseus/output/verdict.h"
+#include "theseus/transport/carry.h"
+#include "theseus/transport/schedule.h"
 
 namespace theseus::output {
 namespace {
@@ -83,14 +89,17 @@ double energy_share(
   return energy.all > 0 ? energy.inside / energy.all : 1;
 }
 
-// One row for every space, as its stage is aligned and then measured on what was held out.
+// One row for every space, as its stage is aligned and then measured on what was held out. What the maps carry goes
+// to `carried`.
 ordered_json measure(
     const JobOptions& options,
     Opened& opened,
     transport::Aligner& aligner,
     const stats::Calibration& held_out,
-    const std::vector<Disposition>& plan,
+    const CarriedFiles& carried,
     const transport::Watch& watch) {
+  const auto plan = plan_of(options, opened, aligner.route(), aligner.towers());
+  require_something(plan);
   const auto& route = aligner.route();
   const auto needed = transport::spaces_of(plan);
   HeldOut measured(opened, held_out, route, options.align, needed);
@@ -123,19 +132,77 @@ ordered_json measure(
     }
     rows.push_back(std::move(row));
   };
+  const transport::Carrier carrier(
+      *opened.update, opened.source.architecture(), route, plan,
+      maps::method(options.align.method).carries, options.align.sampling.seed);
+  std::map<std::string, transport::Carried> group;
   const transport::Sink sink{
       .stage =
           [&](int64_t stage, const transport::MapSet& maps, const stats::Moments& moments) {
+            carrier.carry(stage, maps, group);
             solver.remember_outer(moments);
             for (const auto& [space, like] : measured.measure(stage, maps)) {
               describe(stage, space, maps.at(space), moments, like);
             }
           },
-      .group = [](int64_t) {}};
-  const TemporaryDirectory work("theseus-diagnose");
+      .group =
+          [&](int64_t first) {
+            carried.write(first, group, ordered_json::array());
+            group.clear();
+          }};
   constexpr double kNever = 1e18;
-  aligner.run(needed, work.path(), sink, watch, kNever);
+  aligner.run(needed, carried.directory(), sink, watch, kNever);
   return rows;
+}
+
+// Inputs that are all the same show one point of each space, and maps of it are maps of nothing.
+void require_different(const stats::Calibration& inputs) {
+  if (inputs.sequences() < 2) {
+    return;  // which is refused for another reason
+  }
+  model::Batch first;
+  for (int64_t batch = 0; batch < inputs.batches(); ++batch) {
+    for (const auto& [name, tensor] : inputs.source(batch)) {
+      if (name != "pixel_values" && name != "input_ids" && name != "text") {
+        continue;
+      }
+      const auto& one = first.try_emplace(name, tensor.select(0, 0).clone()).first->second;
+      if (one.size(-1) != tensor.size(-1) || !at::equal(tensor, one.expand_as(tensor))) {
+        return;
+      }
+    }
+  }
+  throw InputError(c10::str(
+      "all ", inputs.sequences(),
+      " sequences of the calibration are the same: they say nothing of "
+      "how the two models tell inputs apart; give examples of the task"));
+}
+
+// None where the outputs cannot be compared; `notes` say so when it is for want of memory.
+std::optional<Agreement> agreement_of(
+    const JobOptions& options,
+    Opened& opened,
+    const stats::Calibration& held_out,
+    CarriedFiles& carried,
+    std::vector<std::string>& notes) {
+  int64_t bytes = 0;
+  for (const auto* model : {&opened.source, &opened.target}) {
+    for (const auto& info : model->checkpoint().tensors()) {
+      bytes += 2 * static_cast<int64_t>(sizeof(float)) * c10::multiply_integers(info.shape);
+    }
+  }
+  if (bytes > transport::available_memory()) {
+    notes.push_back(c10::str(
+        "the two models were not run with the update, which would take ", bytes_text(bytes),
+        " of memory: the verdict rests on activations alone"));
+    return std::nullopt;
+  }
+  carried.open();
+  const Assembly assembly(opened.target.architecture(), carried);
+  const bool asked = options.words.contains("alpha");
+  return find_agreement(
+      opened, held_out, [&](const std::string& tensor) { return assembly.delta(tensor); },
+      asked ? std::vector{options.alpha} : std::vector{1.0, 2.0, 3.0});
 }
 
 ordered_json describe_distance(const BaseDistance& distance) {
@@ -158,15 +225,19 @@ ordered_json diagnose_job(const JobOptions& options, const transport::Watch& wat
   require(
       !options.tuned.empty(), "a diagnosis needs the tuned model: which update is to be carried");
   auto opened = open_all(options, watch);
+  require_different(*opened.calibration);
   const auto split = opened.calibration->split();
   transport::Aligner aligner(opened.source, opened.target, &split.first, options.align, watch);
   const auto plan = plan_of(options, opened, aligner.route(), aligner.towers());
-  require_something(plan);
+  const TemporaryDirectory work("theseus-diagnose");
+  CarriedFiles carried(work.path());
   ordered_json record = {{"kind", "diagnose"}};
-  const auto spaces = measure(options, opened, aligner, split.second, plan, watch);
+  const auto spaces = measure(options, opened, aligner, split.second, carried, watch);
   require(!spaces.empty(), "the held-out inputs reach no space that the update needs");
   const auto distance = distance_of_bases(opened, plan);
-  const auto verdict = judge(spaces, distance);
+  auto notes = opened.update->notes();
+  const auto agreement = agreement_of(options, opened, split.second, carried, notes);
+  const auto verdict = judge(spaces, distance, agreement);
   record["verdict"] = verdict.word;
   record["reasons"] = verdict.reasons;
   record["spaces"] = spaces;
@@ -174,7 +245,14 @@ ordered_json diagnose_job(const JobOptions& options, const transport::Watch& wat
   record["aligned"] = split.first.sequences();
   record["held_out"] = split.second.sequences();
   record["method"] = options.align.method;
-  auto notes = opened.update->notes();
+  if (agreement) {
+    record["agreement"] = {
+        {"before", agreement->before},
+        {"after", agreement->after},
+        {"gain", agreement->gain()},
+        {"rows", agreement->rows},
+        {"alpha", agreement->alpha}};
+  }
   for (const auto& more :
        {notes_on_update(plan, opened), aligner.notes(transport::spaces_of(plan))}) {
     notes.insert(notes.end(), more.begin(), more.end());

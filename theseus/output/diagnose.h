@@ -17,6 +17,8 @@ namespace theseus::output {
 //             Likeness), rank of how many, condition (where finite), and energy: the share of the
 //             update's square at this space that lies in source directions which the statistics of
 //             the space determine; 1 where they determine all
+//   agreement before, after, gain, rows and alpha (see Agreement), at the best strength of 1, 2 and 3 or at the one that
+//             was asked for; missing where outputs cannot be compared
 //   distance  of the two bases (see BaseDistance)
 //   aligned, held_out    sequences
 //   method, notes

@@ -96,7 +96,8 @@ ordered_json transport_job(const JobOptions& options, const transport::Watch& wa
 
 std::vector<ordered_json> transport_jobs(
     const std::vector<JobOptions>& jobs, const transport::Watch& watch) {
-  constexpr size_t kAtOnce = 16;  // each holds its models open, and a lock
+  // Each holds its models open, and a lock; and what is interrupted has these to carry again.
+  constexpr size_t kAtOnce = 4;
   std::vector<ordered_json> records(jobs.size());
   std::vector<size_t> left;
   for (size_t i = 0; i < jobs.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "theseus/output/job_notes.h"
 
+#include "theseus/output/carried_head.h"
 #include "theseus/output/record.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/supervision.h"
@@ -23,10 +24,15 @@ std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
     notes.emplace_back(
         "the answers were not read: examples without --labels are texts alone to a causal model");
   }
+  if (drawn.contains("dropped_tokens") && drawn.at("dropped_tokens") > 0) {
+    notes.push_back(c10::str(
+        drawn.at("dropped_tokens").get<int64_t>(),
+        " tokens at the end of the packed texts fill no row and were left out"));
+  }
   if (drawn.contains("truncated") && drawn.at("truncated") > 0) {
     notes.push_back(c10::str(
-        drawn.at("truncated").get<int64_t>(),
-        " texts were longer than a model takes and were cut"));
+        drawn.at("truncated").get<int64_t>(), " texts were longer than ",
+        drawn.value("longest", "a model takes"), " and were cut"));
   }
   return notes;
 }
@@ -47,11 +53,16 @@ std::vector<std::string> notes_before(
     const auto left = notes_on_update(plan, opened);
     notes.insert(notes.end(), left.begin(), left.end());
   }
-  if (has_sentence_head(options.tuned)) {
+  if (carry_sentence_head(options, opened)) {
     notes.emplace_back(
-        "the head that lies beside the tuned encoder is not carried; 'theseus evaluate --head' "
-        "takes it "
-        "through an alignment");
+        "the head that lies beside the tuned encoder comes with it, through the alignment's map of "
+        "what it reads; its "
+        "classes have no names there");
+  } else if (has_sentence_head(options.tuned)) {
+    notes.emplace_back(
+        "the head that lies beside the tuned encoder is not carried: that needs an --alignment "
+        "with a map of what it "
+        "reads, and a target without a head");
   }
   if (options.words.contains("depth") && !transport::depths_differ(source, target)) {
     notes.emplace_back("--depth makes no difference: both models have the same number of blocks");

@@ -17,6 +17,10 @@ constexpr double kClose = 0.05;     // |A - B| / |A| below which the update fits
 constexpr double kWorks = 0.9;      // mean cosine from which every setting gained
 constexpr double kHopeless = 0.45;  // mean cosine in the last block below which none did
 constexpr double kEnough = 0.5;     // of the update in directions that the statistics determine
+constexpr double kGained =
+    0.3;  // of the rows without agreement, won: every such setting gained much
+constexpr double kNothing = 0.05;  // below this none gained
+constexpr double kAlready = 0.95;  // agreement from which there is too little left to win
 
 std::string number(double value) {
   char text[32];
@@ -94,11 +98,43 @@ std::string about_cosine(const Summary& sum) {
          " after mapping, on average over spaces";
 }
 
+// The word of an agreement that can decide; else empty.
+std::string decided_by(const std::optional<Agreement>& found) {
+  if (!found || found->before >= kAlready) {
+    return {};
+  }
+  const auto gain = found->gain(), error = found->error();
+  if (gain >= kGained) {
+    return gain - error > kNothing ? "works" : "";
+  }
+  if (gain < kNothing) {
+    return gain + error < kGained ? "will not work" : "";
+  }
+  return error < kGained ? "may work" : "";
+}
+
+std::string about_agreement(const Agreement& found, const std::string& word) {
+  const auto* meaning = word == "works"           ? ""
+                        : word == "will not work" ? ": the change does not carry over"
+                        : word == "may work"      ? ": a little of the change carries over"
+                        : found.before >= kAlready
+                            ? ": fine-tuning changes too little of it to tell by"
+                            : ": too few rows to tell by";
+  return "on " + std::to_string(found.rows) +
+         " held-out rows the target says what the tuned source says in " +
+         number(100 * found.before) + " % without the update and in " + number(100 * found.after) +
+         " % with it at strength " + number(found.alpha) + meaning;
+}
+
 }  // namespace
 
-Verdict judge(const ordered_json& spaces, const BaseDistance& distance) {
+Verdict judge(
+    const ordered_json& spaces,
+    const BaseDistance& distance,
+    const std::optional<Agreement>& agreement) {
   const auto sum = sum_up(spaces);
-  Verdict verdict;
+  Verdict verdict{.word = decided_by(agreement)};
+  const bool decided = !verdict.word.empty();
   auto& reasons = verdict.reasons;
   if (distance.same_shapes && distance.compared > 0 && distance.relative < kClose) {
     verdict.word = "just copy";
@@ -107,6 +143,9 @@ Verdict judge(const ordered_json& spaces, const BaseDistance& distance) {
         number(kClose) +
         "), and everything has the same shape: add the update as it is (method "
         "identity)");
+  } else if (decided) {
+    reasons.push_back(about_agreement(*agreement, verdict.word));
+    reasons.push_back(about_cosine(sum) + ", and " + number(sum.last) + " in the last block");
   } else if (sum.last < kHopeless) {
     verdict.word = "will not work";
     reasons.push_back(
@@ -126,10 +165,13 @@ Verdict judge(const ordered_json& spaces, const BaseDistance& distance) {
       "with their means the cosine is " + number(sum.after) + ", and " + number(sum.before) +
       " without a map; the least about the means is " + number(sum.least.first) + " in " +
       sum.least.second);
+  if (agreement && !decided) {
+    reasons.push_back(about_agreement(*agreement, ""));
+  }
   const auto doubt = [&](const std::vector<const ordered_json*>& found, const char* words) {
     if (!found.empty()) {
       reasons.push_back(words + worst_energy(found));
-      verdict.word = verdict.word == "works" ? "may work" : verdict.word;
+      verdict.word = verdict.word == "works" && !decided ? "may work" : verdict.word;
     }
   };
   doubt(

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "theseus/output/agreement.h"
 #include "theseus/output/base_distance.h"
 
 namespace theseus::output {
@@ -14,8 +16,12 @@ struct Verdict {
   std::vector<std::string> reasons;  // the decisive one first
 };
 
-// From the rows that diagnose_job gives, of which there is at least one. docs/diagnose.md says on how
+// From the rows that diagnose_job gives, of which there is at least one. An agreement that is certain decides; the
+// cosines of activations do where there is none. docs/diagnose.md says on how
 // few settings the thresholds rest.
-Verdict judge(const nlohmann::ordered_json& spaces, const BaseDistance& distance);
+Verdict judge(
+    const nlohmann::ordered_json& spaces,
+    const BaseDistance& distance,
+    const std::optional<Agreement>& agreement = std::nullopt);
 
 }  // namespace theseus::output

@@ -78,6 +78,18 @@ std::vector<Document> read_run(const fs::path& path) {
       result.push_back(known(path / name, Json::parse_file(path / name)));
     }
   }
+  if (result.empty()) {  // several updates, each in a directory of its own
+    std::vector<fs::path> inside;
+    for (const auto& entry : fs::directory_iterator(path, ignored)) {
+      if (fs::exists(entry.path() / kFiles[0], ignored) && entry.path().extension() != ".partial") {
+        inside.push_back(entry.path() / kFiles[0]);
+      }
+    }
+    std::sort(inside.begin(), inside.end());
+    for (const auto& file : inside) {
+      result.push_back(known(file, Json::parse_file(file)));
+    }
+  }
   if (result.empty()) {
     std::string names;
     for (const char* name : kFiles) {

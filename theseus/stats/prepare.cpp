@@ -203,7 +203,21 @@ void prepare_images(
     const data::Examples& examples,
     const std::vector<int64_t>& order,
     ordered_json& record) {
-  require(job.choice.pack == 0, "--pack is for texts, and these are images");
+  const auto& choice = job.choice;
+  const std::pair<const char*, bool> of_texts[] = {
+      {"--pack", choice.pack > 0},
+      {"--wording", !choice.wording.first.empty()},
+      {"--second", !choice.wording.second.empty()},
+      {"--answer", !choice.wording.answer.empty()},
+      {"--max-length", choice.longest > 0 && !choice.labels}};
+  for (const auto& [option, given] : of_texts) {
+    require(!given, option, " is for texts, and these are images");
+  }
+  const bool prompts =
+      job.source.weights().has("logit_scale") || job.target.weights().has("logit_scale");
+  require(
+      choice.templates.empty() || prompts,
+      "--template is for models of images and text, and neither of these reads class names");
   const auto skipped = write_images(
       examples, order, {job.from.images(), job.to.images()}, job.path, job.watch,
       [&](const std::vector<int64_t>& places) { return image_labels(job, examples, places); });
@@ -220,6 +234,10 @@ void prepare_texts(
     const std::vector<int64_t>& order,
     ordered_json& record) {
   const auto& choice = job.choice;
+  require(choice.templates.empty(), "--template is for images that CLIP tells by their classes");
+  require(
+      choice.wording.answer.empty() || job.target.architecture().generation.possible,
+      "--answer is for models that write text, and this one does not");
   auto tensors = text_inputs(examples, order, job.source, job.from, choice);
   const auto other = text_inputs(examples, order, job.target, job.to, choice);
   const bool shared = same(tensors, other);
@@ -229,6 +247,7 @@ void prepare_texts(
         "--pack: the tokenizers of the two models differ, and so do the texts in a row; leave it "
         "out");
     record["pack"] = choice.pack;
+    record["dropped_tokens"] = job.from.dropped();
   }
   if (!shared) {
     for (auto& [name, tensor] : tensors) {
@@ -247,6 +266,7 @@ void prepare_texts(
     record["answers_left_out"] = true;
   }
   record["truncated"] = job.from.truncated() + job.to.truncated();
+  record["longest"] = (job.from.truncated() > 0 ? job.from : job.to).limit_words();
   job.watch(1, 1);
 }
 

@@ -28,8 +28,12 @@ using nlohmann::ordered_json;
 void check(const FinetuneOptions& options) {
   require(options.steps > 0, "--steps ", options.steps, ": at least one step is needed");
   require(options.batch_size > 0, "--batch-size ", options.batch_size, " is not positive");
+  constexpr double kMostRate =
+      100;  // steps of AdamW are about as long as this, whatever the gradient
+  require(options.rate > 0, "--lr ", options.rate, " is not positive");
   require(
-      options.rate > 0 && std::isfinite(options.rate), "--lr ", options.rate, " is not positive");
+      options.rate <= kMostRate, "--lr ", options.rate, " is no rate; expected at most ",
+      kMostRate);
   require(
       options.decay >= 0 && std::isfinite(options.decay), "--weight-decay ", options.decay,
       " is negative");
@@ -108,14 +112,33 @@ std::vector<std::string> notes_on_inputs(
     skipped.insert(skipped.end(), held_out->skipped().begin(), held_out->skipped().end());
   }
   std::vector<std::string> notes;
+  notes.reserve(3);  // gcc 12 takes growing it for an overflow
   if (!skipped.empty()) {
     constexpr size_t kShown = 5;
     notes.push_back("images that could not be decoded were left out: " + joined(skipped, kShown));
   }
+  if (reader.dropped() > 0) {
+    notes.push_back(c10::str(
+        reader.dropped(), " tokens at the end of the packed texts fill no row and were left out"));
+  }
   if (reader.truncated() > 0) {
-    notes.emplace_back("some texts are longer than the model takes, and were cut");
+    notes.push_back(
+        c10::str("some texts are longer than ", reader.limit_words(), ", and were cut"));
   }
   return notes;
+}
+
+// Options that would be ignored.
+void require_for_images(
+    const FinetuneOptions& options, const model::Model& model, const data::Examples& examples) {
+  const bool prompts = examples.image && model.weights().has("logit_scale");
+  require(
+      options.templates.empty() || prompts,
+      "--template is for models of images and text, on images; this is a ", model.location().family,
+      " model", examples.image ? "" : ", and these are texts");
+  require(
+      options.longest == 0 || !examples.image || prompts,
+      "--max-length is for texts, and this model reads images alone");
 }
 
 }  // namespace
@@ -131,6 +154,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
       "--pack is for causal models, and this is a ", model.location().family,
       " model that reads its texts one by one");
   const auto portions = choose_portions(options, model);
+  require_for_images(options, model, *portions.examples);
   Setup setup(options, model, *portions.examples);
   output::WorkDirectory work(options.out, identity_of(options, model, portions), options.fresh);
   require(

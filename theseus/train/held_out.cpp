@@ -23,9 +23,10 @@ HeldOut::HeldOut(
     skipped_ = pixels_->skipped();
   }
   if (options.pack > 0) {
-    rows_ = with_context("packing the texts that are held out", [&] {
-      return gradient::read_packed(*portion_.examples, portion_.places, reader, options.pack);
-    });
+    rows_ = with_context(
+        "packing the texts that are held out (--validation names more of them, or none)", [&] {
+          return gradient::read_packed(*portion_.examples, portion_.places, reader, options.pack);
+        });
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "theseus/checkpoint/fingerprint.h"
+#include "theseus/evaluate/evaluate.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
@@ -76,6 +77,19 @@ std::vector<std::string> notes_on(
     notes.push_back(fmt::format(
         "{} examples were not learnt from: they are among those that are measured on",
         subject.portions->left_out));
+  }
+  const auto& held_out = subject.portions->held_out;
+  for (const auto& [portion, words] :
+       {std::pair(&subject.portions->training, "learnt from"),
+        std::pair(&held_out, "measured on")}) {
+    const bool classes = metric.higher_is_better && portion->examples != nullptr;
+    const auto one =
+        classes ? evaluate::only_class(*portion->examples, portion->places) : std::string();
+    if (!one.empty()) {
+      notes.push_back(fmt::format(
+          "all {} examples that are {} are of one class, '{}': accuracy says nothing of the others",
+          portion->places.size(), words, one));
+    }
   }
   if (subject.head->beside) {
     const auto other = output::other_pooling(output::directory_of(subject.model->location()));

@@ -101,6 +101,9 @@ Alignment Alignment::open(const fs::path& directory) {
   return with_context("reading the alignment " + directory.string(), [&] {
     std::error_code ignored;
     require(
+        fs::is_directory(directory, ignored),
+        "there is no such directory: 'theseus align' writes one");
+    require(
         fs::is_regular_file(directory / kAlignmentFile, ignored), "there is no ", kAlignmentFile,
         " in it: 'theseus align' writes one");
     Alignment result;

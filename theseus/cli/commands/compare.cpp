@@ -2,7 +2,6 @@
 
 #include "theseus/evaluate/compare.h"
 
-#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -15,6 +14,7 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/compare_text.h"
+#include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/output/method_words.h"
 #include "theseus/output/supervision.h"
@@ -45,7 +45,7 @@ int run(const Options& options) {
     }
   }
   for (const auto& method : compare.methods) {
-    if (method != "none") {
+    if (method != theseus::evaluate::kNone && method != theseus::evaluate::kImitate) {
       auto job = compare.job;
       output::set_method(method, job);  // throws for what is none
       require(
@@ -62,9 +62,6 @@ int run(const Options& options) {
   if (options.alpha) {
     compare.strengths = {.first = *options.alpha, .last = *options.alpha};
   }
-  require(
-      std::isfinite(compare.strengths.last) && std::isfinite(compare.strengths.step),
-      "--alpha, --to and --step: expected finite numbers");
   if (options.threads > 0) {
     at::set_num_threads(static_cast<int>(options.threads));
   }
@@ -95,22 +92,33 @@ std::function<int()> add(CLI::App& app) {
   compare.methods = {"none", "pad", "procrustes"};
   app.add_option(
          "--methods", compare.methods,
-         "rows, as in none,procrustes,procrustes:center,pinv; a method may have center, whiten=P, "
+         "rows, as in none,procrustes,procrustes:center,pinv,imitate; a method may have center, "
+         "whiten=P, "
          "ridge=L, rank=WORD, in-order, mask[=force], vote=majority")
       ->delimiter(',');
   app.add_flag("--labels", compare.job.labels, "let methods that need labels use them");
   app.add_option("--batches", compare.batches, "B-shot: a row for each, as in 1,5,10")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app.add_option("--batch-size", compare.job.align.sampling.batch_size)->capture_default_str();
+  app.add_option("--batch-size", compare.job.align.sampling.batch_size, "sequences at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--shots", compare.job.shots, "K-shot calibration: so many of each class")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--split", compare.job.split, "of the calibration")->capture_default_str();
   app.add_option("--match", compare.job.align.match, "which tokens pair");
   app.add_option("--depth", options->depth, "match (default) or interpolate");
-  app.add_option("--alpha", options->alpha, "this strength, instead of choosing one");
-  app.add_option("--validation", compare.validation, "split for alpha")->capture_default_str();
-  app.add_option("--test", compare.test, "split for the table")->capture_default_str();
+  app.add_option("--alpha", options->alpha, "this strength, instead of choosing one")
+      ->check(strength_error);
+  app.add_option(
+      "--validation", compare.validation,
+      "split for alpha (default: val, else part of what is not test)");
+  app.add_option(
+      "--test", compare.test, "split for the table (default: test, else val, else a part)");
+  app.add_option(
+         "--familiar", compare.familiar,
+         "of imitate: examples that both bases read well, without labels")
+      ->type_name("DATA");
   app.add_option("--task", compare.evaluate.task, "as of 'theseus evaluate'");
   app.add_option(
       "--template", compare.evaluate.settings.templates,
@@ -124,15 +132,23 @@ std::function<int()> add(CLI::App& app) {
          "--pack", compare.job.pack,
          "of causal models: texts end to end in rows of so many tokens, for maps and perplexity")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
-  app.add_option("--limit", compare.evaluate.limit, "examples to measure on (default: all)");
+  app.add_option("--limit", compare.evaluate.limit, "examples to measure on (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option(
-      "--training-limit", compare.evaluate.training_limit, "examples that a probe learns from");
-  app.add_option("--to", compare.strengths.last, "largest alpha")->capture_default_str();
-  app.add_option("--step", compare.strengths.step, "between alphas")->capture_default_str();
-  app.add_option("--seed", compare.job.align.sampling.seed)->capture_default_str();
+         "--training-limit", compare.evaluate.training_limit, "examples that a probe learns from")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--to", compare.strengths.last, "largest alpha")
+      ->capture_default_str()
+      ->check(strength_error);
+  app.add_option("--step", compare.strengths.step, "between alphas")
+      ->capture_default_str()
+      ->check(strength_error);
+  add_seed(app, compare.job.align.sampling.seed, "of the calibration's examples");
   app.add_option("--out", options->out, "directory for the table and what it rests on")->required();
   app.add_option("--device", options->device, "cpu, cuda or cuda:N")->capture_default_str();
-  app.add_option("--threads", options->threads, "processor threads (default: all)");
+  app.add_option("--threads", options->threads, "processor threads (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  app.add_flag("--fresh", compare.fresh, "start over; replace an earlier comparison");
   app.add_flag("--json", options->json, "print JSON");
   app.add_flag("--quiet", options->quiet, "no progress");
   return [options] { return run(*options); };

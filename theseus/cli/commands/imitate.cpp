@@ -1,6 +1,5 @@
 // theseus imitate
 
-#include <cmath>
 #include <memory>
 
 #include <ATen/Parallel.h>
@@ -8,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "theseus/base/device.h"
-#include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
+#include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/output/imitate_job.h"
@@ -32,7 +31,6 @@ int run(const Options& options) {
   if (options.threads > 0) {
     at::set_num_threads(static_cast<int>(options.threads));
   }
-  require(std::isfinite(given.job.alpha), "--alpha: not a finite number");
   given.job.placement.device = parse_device(options.device);
   given.job.version = THESEUS_VERSION;
   given.job.words = given_options(*options.app);
@@ -64,10 +62,12 @@ void add_fit(CLI::App& app, Options& options) {
   auto& fit = options.given.fit;
   app.add_option("--map-ridge", fit.map_ridge, "of the map, relative to a feature's mean variance")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_error)
+      ->check(CLI::Range(0.0, 1e6));
   app.add_option("--fit-ridge", fit.fit_ridge, "of the layers, relative to their mean square input")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_error)
+      ->check(CLI::Range(0.0, 1e6));
 }
 
 std::function<int()> add(CLI::App& app) {
@@ -94,9 +94,11 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--batch-size", job.align.sampling.batch_size, "sequences at a time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--seed", job.align.sampling.seed, "of what is drawn")->capture_default_str();
+  add_seed(app, job.align.sampling.seed, "of what is drawn");
   add_fit(app, *options);
-  app.add_option("--alpha", job.alpha, "strength of the change")->capture_default_str();
+  app.add_option("--alpha", job.alpha, "strength of the change")
+      ->capture_default_str()
+      ->check(strength_error);
   app.add_option("--write", job.write, "model or update")->capture_default_str();
   app.add_option("--out", job.out, "directory to write")->required()->type_name("DIR");
   app.add_flag("--fresh", job.fresh, "replace an earlier output of theseus");

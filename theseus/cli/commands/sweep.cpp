@@ -13,10 +13,12 @@
 #include "theseus/cli/command.h"
 #include "theseus/cli/evaluate_options.h"
 #include "theseus/cli/model_options.h"
+#include "theseus/cli/numbers.h"
 #include "theseus/cli/output_path.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/sweep_text.h"
 #include "theseus/evaluate/label_free.h"
+#include "theseus/output/sentence_head.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -66,6 +68,9 @@ nlohmann::ordered_json measured(const Options& options, const theseus::evaluate:
         watch);
   }
   take_head(options.head, options.alignment, model, how, watch);
+  if (options.head.empty() && !options.update.empty()) {
+    output::take_sentence_head(options.update, model);  // one that came with the update
+  }
   return theseus::evaluate::sweep(model, update, how, options.strengths, watch);
 }
 
@@ -135,9 +140,15 @@ std::function<int()> add(CLI::App& app) {
   options->evaluate.add(app);
   app.get_option("--split")->description(
       "train, val or test (default: val where there is one, else test; with --label-free test)");
-  app.add_option("--from", options->strengths.first, "smallest strength")->capture_default_str();
-  app.add_option("--to", options->strengths.last, "largest strength")->capture_default_str();
-  app.add_option("--step", options->strengths.step, "between strengths")->capture_default_str();
+  app.add_option("--from", options->strengths.first, "smallest strength")
+      ->capture_default_str()
+      ->check(strength_error);
+  app.add_option("--to", options->strengths.last, "largest strength")
+      ->capture_default_str()
+      ->check(strength_error);
+  app.add_option("--step", options->strengths.step, "between strengths")
+      ->capture_default_str()
+      ->check(strength_error);
   app.add_option(
          "--patience", options->strengths.patience, "strengths without a gain before it ends")
       ->capture_default_str()

@@ -15,9 +15,13 @@ const PairTask& task() {
            {"test", "test.tsv", RecordForm::kTabs},
            {"train", "train.jsonl"},
            {"val", "val.jsonl"},
-           {"test", "test.jsonl"}},
+           {"test", "test.jsonl"},
+           {"train", "rte.train.jsonl"},
+           {"val", "rte.val.jsonl"},
+           {"test", "rte.test.jsonl"}},
       .fields =
-          {{"premise", {"sentence1", "premise"}}, {"hypothesis", {"sentence2", "hypothesis"}}},
+          {{"premise", {"sentence1", "premise", "text"}},
+           {"hypothesis", {"sentence2", "hypothesis", "text2"}}},
       .labels = {"label"},
       .classes = {"entailment", "not_entailment"},
       .test_is_unlabelled = true,
@@ -36,7 +40,7 @@ const Source& rte() {
   static const Source source = {
       .summary =
           "RTE, by name only: {train,dev,test}.tsv as in GLUE, or {train,val,test}.jsonl as in "
-          "SuperGLUE",
+          "SuperGLUE, or rte.{train,val,test}.jsonl",
       .recognises = nullptr,
       .open = open};
   return source;

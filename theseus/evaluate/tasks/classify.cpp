@@ -1,13 +1,25 @@
 // The model's own head, or one that was carried to it.
 
+#include <set>
+
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/evaluate/head.h"
 #include "theseus/evaluate/task.h"
 
 namespace theseus::evaluate::tasks {
 namespace {
+
+std::string labels_text(const data::Examples& examples) {
+  constexpr size_t kShown = 10;
+  std::vector<std::string> words;
+  for (const auto label : std::set(examples.labels.begin(), examples.labels.end())) {
+    words.push_back(c10::str(label));
+  }
+  return joined(words, kShown) + " (numbers are taken as they are; names of classes are counted)";
+}
 
 class Classify : public Task {
  public:
@@ -30,7 +42,7 @@ class Classify : public Task {
     const auto largest = labels.max().item<int64_t>();
     require(
         largest < logits.size(1), "label ", largest, " is beyond the head's ", logits.size(1),
-        " classes");
+        " classes, 0 to ", logits.size(1) - 1, "; the labels here are ", labels_text(examples));
     right_ += (logits.argmax(1) == labels).sum().item<int64_t>();
     all_ += labels.size(0);
   }

@@ -7,6 +7,7 @@
 #include "theseus/base/error.h"
 #include "theseus/evaluate/rouge.h"
 #include "theseus/evaluate/task.h"
+#include "theseus/gradient/labelled.h"
 #include "theseus/model/generate.h"
 
 namespace theseus::evaluate::tasks {
@@ -35,6 +36,9 @@ class Summarise : public Task {
       const data::Examples&,
       const Settings& settings) override {
     model::require_can_generate(model);
+    if (gradient::is_causal(model)) {
+      reader.leave_room(settings.new_tokens);
+    }
     reader_ = &reader;
     new_tokens_ = settings.new_tokens;
   }

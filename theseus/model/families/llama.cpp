@@ -26,12 +26,13 @@ struct Variant {
   bool qk_norm;
   int64_t head_dim;         // when the config is silent; 0: width / heads
   int64_t key_value_heads;  // likewise; 0: heads
+  int64_t positions;        // likewise
 };
 constexpr Variant kVariants[] = {
-    {"llama", false, false, 0, 0},
-    {"mistral", false, false, 0, 8},
-    {"qwen2", true, false, 0, 32},
-    {"qwen3", false, true, 128, 32}};
+    {"llama", false, false, 0, 0, 2048},
+    {"mistral", false, false, 0, 8, 131072},
+    {"qwen2", true, false, 0, 32, 32768},
+    {"qwen3", false, true, 128, 32, 32768}};
 
 struct Options {
   std::string prefix;  // "model.", or "" in checkpoints of the bare decoder
@@ -217,6 +218,10 @@ Tower read_tower(const Json& config, const Variant& variant) {
     tower.head_dim = quotient(config, tower.width, tower.heads, "hidden_size by heads");
   }
   require(tower.head_dim % 2 == 0, config.where("head_dim"), ": ", tower.head_dim, " is odd");
+  // Rotary positions go on for ever; what the model has learnt to read does not.
+  tower.positions = size_of(config, "max_position_embeddings", variant.positions);
+  const auto window = window_of(config, variant);
+  tower.positions = window > 0 ? std::min(window, tower.positions) : tower.positions;
   return tower;
 }
 

@@ -1,0 +1,96 @@
+"""theseus compare: data that are not divided, commands that failed, imitation among the methods."""
+import json
+import shutil
+
+import support
+from digits import DigitsTest
+
+
+class Compare(DigitsTest):
+    def compare(self, *more, data=None, methods="none,procrustes", tuned=None, out="c"):
+        return ["compare", "--source", self.models / "base", "--target", self.models / "wide",
+                "--setting", "digits", tuned or self.models / "tuned", data or self.models / "digits",
+                "--methods", methods, "--step", "1", "--to", "2", "--out", self.here / out, "--quiet",
+                "--threads", "1", *more]
+
+    def table(self, *words):
+        done = self.theseus(*words, "--json")
+        record = json.loads(done.stdout)
+        return {row["method"]: row["cells"]["digits"] for row in record["rows"]}, record["notes"]
+
+    def whole(self):
+        """All digits in one folder of class folders."""
+        whole = self.here / "whole"
+        for split in ("val", "test"):
+            shutil.copytree(self.models / "digits" / split, whole, dirs_exist_ok=True)
+        return whole
+
+    def drawn(self, name):
+        place = self.here / name / "cells" / "digits-procrustes-0.json"
+        return json.loads(place.read_text())
+
+    def test_undivided(self):
+        """A part each for maps, strengths and scores; none is in two of them."""
+        rows, notes = self.table(*self.compare(data=self.whole()))
+        self.assertGreater(rows["procrustes"]["value"], 0.9)
+        self.assertIn("strengths were chosen on the [60:80] split, scores are of the [80:100] split",
+                      notes)
+        self.assertTrue(any("is not divided: scores are of 20 % of it" in note for note in notes))
+        cell = self.drawn("c")
+        self.assertEqual((cell["count"], cell["split"]), (24, "[80:100]"))
+        self.assertEqual((cell["calibration"]["examples"], cell["calibration"]["split"]),
+                         (72, "[0:60]"))
+        test = self.theseus("evaluate", self.models / "wide", "--data", self.here / "whole", "--split",
+                            "[80:100]", "--json", "--quiet")
+        self.assertEqual(json.loads(test.stdout)["value"], rows["none"]["value"])
+        self.table(*self.compare("--alpha", "1", data=self.here / "whole", out="fixed"))
+        self.assertEqual(self.drawn("fixed")["calibration"]["examples"], 96)
+
+    def test_without_val(self):
+        """Strengths are chosen on part of the train split, which the maps do not see."""
+        data = self.here / "data"
+        shutil.copytree(self.models / "digits" / "test", data / "test")
+        shutil.copytree(self.models / "digits" / "val", data / "train")
+        rows, notes = self.table(*self.compare(data=data))
+        self.assertGreater(rows["procrustes"]["value"], 0.9)
+        self.assertIn("strengths were chosen on the train[80:100] split, scores are of the test split",
+                      notes)
+        self.assertEqual(self.drawn("c")["calibration"]["examples"], 48)
+        self.refused(*self.compare("--split", "train", data=data, out="x"),
+                     says=["no val split to choose strengths on", "--validation"])
+
+    def test_failed_command(self):
+        """What is wrong is said before any work, and leaves nothing that is in the way."""
+        self.refused(*self.compare(methods="none", tuned=self.here / "nowhere"), says="nowhere")
+        self.refused(*self.compare(data=self.here / "nowhere"), says="nowhere")
+        self.refused(*self.compare("--test", "train"), says="no train split")
+        self.refused(*self.compare("--wording", "{text}"), says="--wording is for texts")
+        self.refused(*self.compare("--pack", "12"), says="--pack is for the task perplexity")
+        self.refused(*self.compare("--template", "a {c}"), says="--template is for the task zero-shot")
+        _, notes = self.table(*self.compare(methods="none"))
+        self.assertEqual(notes, ["scores are of the test split"])
+        # Another command: only what measured something is in the way.
+        self.refused(*self.compare("--seed", "5"), says=["holds a comparison of something else", "--fresh"])
+        (self.here / "c" / "cells" / "digits-none-0.json").unlink()
+        (self.here / "c" / "cells" / "left over").mkdir()
+        self.table(*self.compare("--seed", "5", methods="none"))
+        self.assertFalse((self.here / "c" / "cells" / "left over").exists())
+        self.table(*self.compare("--seed", "6", "--fresh", methods="none"))
+        self.refused(*self.compare("--fresh", out=".", methods="none"), says="holds no comparison")
+
+    def test_imitate(self):
+        """Beside the others, from the same examples; strengths are chosen for it, too."""
+        familiar = self.models / "digits" / "val"
+        rows, _ = self.table(*self.compare("--familiar", familiar, methods="none,imitate,procrustes"))
+        self.assertGreater(rows["imitate"]["value"], rows["none"]["value"] + 0.3)
+        self.assertIn("alpha", rows["imitate"])
+        self.assertNotIn("norm_error", rows["imitate"])
+        cell = json.loads((self.here / "c" / "cells" / "digits-imitate-0.json").read_text())
+        self.assertEqual(cell["calibration"], self.drawn("c")["calibration"])
+        self.assertEqual([path.name for path in (self.here / "c").glob("*.safetensors*")], [])
+        self.refused(*self.compare(methods="imitate", out="x"), says="give --familiar DATA")
+        self.refused(*self.compare("--familiar", familiar, out="x"), says="--familiar is for the method")
+
+
+if __name__ == "__main__":
+    support.main()

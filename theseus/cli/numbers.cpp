@@ -1,0 +1,35 @@
+#include "theseus/cli/numbers.h"
+
+#include <cmath>
+
+namespace theseus::cli {
+
+std::string number_error(const std::string& text) {
+  size_t used = 0;
+  try {
+    [[maybe_unused]] const auto number = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  return used == text.size() && used > 0 ? "" : "'" + text + "' is not a number";
+}
+
+std::string whole_number_error(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return !digits            ? "'" + text + "' is not a whole number from 0 on"
+         : text.size() > 18 ? "'" + text + "' is too large; expected at most 18 digits"
+                            : "";
+}
+
+std::string strength_error(const std::string& text) {
+  constexpr double kMost = 1e6;
+  if (const auto error = number_error(text); !error.empty()) {
+    return error;
+  }
+  const auto number = std::stod(text);
+  return !std::isfinite(number)      ? "'" + text + "' is not a finite number"
+         : std::abs(number) <= kMost ? ""
+                                     : "'" + text + "' is no strength; expected at most 1e6";
+}
+
+}  // namespace theseus::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace theseus::cli {
+
+// Checks of CLI11: an empty text, or what is wrong.
+
+// "0.5". CLI11 would only say that it could not convert.
+std::string number_error(const std::string& text);
+// CLI11 would take -1 for the largest number there is.
+std::string whole_number_error(const std::string& text);
+// Of an update: a finite number, and small enough that weights of any size stay finite.
+std::string strength_error(const std::string& text);
+
+// --seed, with what it is for.
+template <class Value>
+void add_seed(CLI::App& app, Value& seed, const std::string& help) {
+  app.add_option("--seed", seed, help)->capture_default_str()->check(whole_number_error);
+}
+
+}  // namespace theseus::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "theseus/evaluate/compare.h"
+
+namespace theseus::evaluate {
+
+// Which examples of a setting are for what, as splits that data::open_examples takes.
+struct Shares {
+  std::string calibration, validation, test;
+  std::string note;  // what was divided here, in words; empty: nothing
+};
+
+// Splits that were named are taken; the others are the data's own. Where there is no val split to choose a strength
+// on, or no test split, part of what there is is held out: never examples that the maps are made from.
+Shares shares_of(const CompareOptions& options, const Setting& setting);
+
+// How a split of the setting's data is measured.
+EvaluateOptions measured_on(
+    const CompareOptions& options, const Setting& setting, const std::string& split);
+
+// Whether strengths are searched at all.
+bool chooses(const CompareOptions& options);
+
+// Opens everything that the cells will need, so that what is missing is said before hours of work: models, updates,
+// and the examples of `shares`, one for each setting. Throws InputError.
+void check_inputs(const CompareOptions& options, const std::vector<Shares>& shares);
+
+// A line on what scores and strengths rest on, or one for each setting where they differ, and what was divided.
+std::vector<std::string> notes_on_shares(
+    const CompareOptions& options, const std::vector<Shares>& shares);
+
+}  // namespace theseus::evaluate

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+namespace theseus::evaluate {
+
+// Makes `directory` the place of the comparison that `identity` describes, or goes on there with the same one. One of
+// something else that measured nothing yet gives way to it, any other one only when `fresh`. Throws InputError.
+void take_place(
+    const std::filesystem::path& directory, const nlohmann::ordered_json& identity, bool fresh);
+
+// Whole or not at all.
+void write_record(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+
+}  // namespace theseus::evaluate
