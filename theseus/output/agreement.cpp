@@ -5,32 +5,11 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/model/replaced.h"
 #include "theseus/transport/source_update.h"
 
 namespace theseus::output {
 namespace {
-
-// Other values for some tensors of a model, until this goes.
-class Replaced {
- public:
-  Replaced(model::Model& model, const std::map<std::string, at::Tensor>& tensors) : model_(model) {
-    for (const auto& [name, value] : tensors) {
-      model_.weights().replace(name, value);
-      names_.push_back(name);
-    }
-  }
-  ~Replaced() {
-    for (const auto& name : names_) {
-      model_.weights().restore(name);
-    }
-  }
-  Replaced(const Replaced&) = delete;
-  Replaced& operator=(const Replaced&) = delete;
-
- private:
-  model::Model& model_;
-  std::vector<std::string> names_;
-};
 
 struct Said {
   at::Tensor what;      // int64 [rows]
@@ -90,7 +69,7 @@ std::optional<Agreement> find_agreement(
   Said wanted;
   {
     const auto update = transport::whole_deltas(*opened.update, opened.source.architecture());
-    const Replaced tuned(opened.source, transport::with_deltas(opened.source, update));
+    const model::Replaced tuned(opened.source, transport::with_deltas(opened.source, update));
     wanted = said_by(opened.source, inputs, true);
   }
   if (wanted.classes == 0) {
@@ -111,7 +90,8 @@ std::optional<Agreement> find_agreement(
   }
   std::optional<Agreement> best;
   for (const auto alpha : strengths) {
-    const Replaced updated(opened.target, transport::with_deltas(opened.target, deltas, alpha));
+    const model::Replaced updated(
+        opened.target, transport::with_deltas(opened.target, deltas, alpha));
     const auto after = share(said_by(opened.target, inputs, false).what, wanted.what);
     if (!best || after > best->after) {
       best = {share(base.what, wanted.what), after, wanted.what.numel(), alpha};

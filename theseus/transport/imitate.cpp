@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/units.h"
+#include "theseus/model/replaced.h"
 #include "theseus/stats/matcher.h"
 #include "theseus/stats/moments.h"
 #include "theseus/transport/compatible.h"
@@ -30,28 +31,6 @@ struct Walker {
   stats::PairedBatch batch;
   State source, tuned, target, updated;
   Rows source_rows, tuned_rows, target_rows;
-};
-
-// Other values for some tensors, for as long as this lives.
-class Replaced {
- public:
-  Replaced(model::Model& model, const Tensors& tensors) : model_(model) {
-    for (const auto& [name, value] : tensors) {
-      model.weights().replace(name, value);
-      names_.push_back(name);
-    }
-  }
-  ~Replaced() {
-    for (const auto& name : names_) {
-      model_.weights().restore(name);
-    }
-  }
-  Replaced(const Replaced&) = delete;
-  Replaced& operator=(const Replaced&) = delete;
-
- private:
-  model::Model& model_;
-  std::vector<std::string> names_;
 };
 
 // A source block's tensors as tuned, or those of no block.
@@ -140,7 +119,7 @@ class Imitator {
         Walker walker{.batch = calibration->pair(batch)};
         walker.source = entered(source, walker.batch.source);
         walker.target = walker.updated = entered(target, walker.batch.target);
-        const Replaced as_tuned(source, outer);
+        const model::Replaced as_tuned(source, outer);
         walker.tuned = entered(source, walker.batch.source);
         walkers_.push_back(std::move(walker));
         if (walkers_.size() == 1) {
@@ -155,7 +134,7 @@ class Imitator {
     const auto tuned = tuned_tensors(source_, update_, block);
     for (auto& walker : walkers_) {
       walker.source_rows = run_block(source_, walker.batch.source, block, walker.source);
-      const Replaced as_tuned(source_, tuned);
+      const model::Replaced as_tuned(source_, tuned);
       walker.tuned_rows = run_block(source_, walker.batch.source, block, walker.tuned);
     }
     source_.weights().drop_block(block);
@@ -174,7 +153,7 @@ class Imitator {
         fit(*writer, role, values, result);
       }
     }
-    const Replaced as_updated(target_, values);
+    const model::Replaced as_updated(target_, values);
     for (auto& walker : walkers_) {
       run_block(target_, walker.batch.target, block, walker.updated);
     }
@@ -251,7 +230,7 @@ class Imitator {
       const at::Tensor& map,
       const Tensors& values) {
     Fit fit;
-    const Replaced as_updated(target_, values);
+    const model::Replaced as_updated(target_, values);
     for (const auto& walker : walkers_) {
       auto state = walker.updated;
       const auto now = run_block(target_, walker.batch.target, layer.block, state).at(role);
