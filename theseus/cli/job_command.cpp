@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "theseus/base/device.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/diagnose_text.h"
@@ -40,6 +41,9 @@ int run_job(const TransportOptions& options, TransportOptions::For command, Job 
     auto given = options.job();
     given.align.processes = &processes;
     output::require_shared(given);
+    if (!processes.alone() && given.words.value("device", "") == "cuda") {
+      given.placement.device = cuda_device_of(processes.rank_here());
+    }
     JobProgress progress(options.quiet || !processes.first());
     const transport::Watch watch = [&](double done, double all, const std::string& doing) {
       progress(done, all, doing);

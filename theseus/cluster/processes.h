@@ -46,7 +46,8 @@ class Processes {
 
   int rank() const { return place_.rank; }
   int size() const { return place_.size; }
-  int here() const { return place_.local_size; }  // those on this machine
+  int here() const { return place_.local_size; }       // those on this machine
+  int rank_here() const { return place_.local_rank; }  // among them
   bool first() const { return place_.first(); }
   bool alone() const { return place_.alone(); }
 

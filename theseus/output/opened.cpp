@@ -79,22 +79,27 @@ void require_one_job(const JobOptions& options, const Opened& opened) {
   }
   ordered_json mine = {
       {"the version", options.version},
-      {"the options", options.words},
       {"the source", checkpoint::fingerprint(opened.source.checkpoint())},
       {"the target", checkpoint::fingerprint(opened.target.checkpoint())}};
   if (opened.calibration) {
     mine["the calibration"] = about_calibration(opened, options).at("fingerprint");
+  }
+  for (const auto& [name, value] : options.words.items()) {
+    mine["--" + name] = value;
   }
   const auto all =
       processes.gather(mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   const auto first = ordered_json::parse(all[0]);
   for (size_t rank = 1; rank < all.size(); ++rank) {
     const auto other = ordered_json::parse(all[rank]);
-    for (const auto& [what, value] : first.items()) {
-      require(
-          other.value(what, ordered_json()) == value, what, " of process ", rank,
-          " differs from that of process 0: ", other.value(what, ordered_json()).dump(),
-          " instead of ", value.dump());
+    for (const auto* side : {&first, &other}) {
+      for (const auto& [what, ignored] : side->items()) {
+        const auto ours = first.value(what, ordered_json("not given"));
+        const auto theirs = other.value(what, ordered_json("not given"));
+        require(
+            ours == theirs, "the processes were not given the same: ", what, " is ", ours.dump(),
+            " for process 0 and ", theirs.dump(), " for process ", rank);
+      }
     }
   }
 }
