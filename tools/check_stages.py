@@ -9,8 +9,8 @@ import pathlib
 import re
 import sys
 
-STAGES = ["base", "checkpoint", "update", "data", "model", "gradient", "stats", "maps",
-          "transport", "output", "evaluate", "train", "report", "cluster", "cli"]
+STAGES = ["base", "cluster", "checkpoint", "update", "data", "model", "gradient", "stats", "maps",
+          "transport", "output", "evaluate", "train", "report", "cli"]
 # Directories of tests/ that are no stage.
 OTHER_TESTS = ["fuzz", "golden", "install", "support", "tools"]
 

@@ -10,6 +10,7 @@
 #include "tests/support/job.h"
 #include "tests/support/planted.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/together.h"
 
 namespace theseus::transport {
 namespace {
@@ -18,7 +19,8 @@ at::Tensor similarity_of(
     const std::filesystem::path& from,
     const std::filesystem::path& to,
     const std::filesystem::path& calibration,
-    int64_t batch_size) {
+    int64_t batch_size,
+    const cluster::Processes& processes = cluster::alone()) {
   auto source = model::Model::open(from);
   auto target = model::Model::open(to);
   const auto inputs = stats::Calibration::open(
@@ -30,7 +32,8 @@ at::Tensor similarity_of(
         EXPECT_EQ(done, ++calls);
         EXPECT_LE(done, all);
         last = all;
-      });
+      },
+      processes);
   EXPECT_EQ(calls, last);
   return result;
 }
@@ -64,6 +67,27 @@ TEST(Similarity, IsOneForCopiesOfABlockWhateverTheWidth) {
     }
     const auto split = similarity_of(planted.source, scratch / "deep", options.calibration, 5);
     EXPECT_LT((split - found).abs().max().item<double>(), 1e-6);
+  }
+}
+
+TEST(Similarity, IsTheSameInSeveralProcesses) {
+  const tests::ScratchDir scratch;
+  const auto planted = tests::plant("clip", tests::Planting::kWidened, scratch.path());
+  tests::deepen(planted.target, scratch / "deep", 5);
+  const auto options = tests::planted_job(planted, scratch.path(), 24);
+  const auto find = [&](const cluster::Processes& processes) {
+    const c10::NoGradGuard no_gradients;
+    return similarity_of(planted.source, scratch / "deep", options.calibration, 12, processes);
+  };
+  const auto whole = find(cluster::alone());
+  for (const int size : {2, 4}) {  // of four some have no batch
+    const auto errors = tests::run_together(size, [&](const cluster::Processes& processes) {
+      // Float64 sums about another mean.
+      EXPECT_LT((find(processes) - whole).abs().max().item<double>(), 1e-12);
+    });
+    for (const auto& error : errors) {
+      EXPECT_EQ(error, nullptr);
+    }
   }
 }
 

@@ -31,6 +31,12 @@ c10::Device parse_device(const std::string& text) {
   return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
+c10::Device cuda_device_of(int n) {
+  const auto first = parse_device("cuda");
+  const auto count = static_cast<int>(torch::cuda::device_count());
+  return {first.type(), static_cast<c10::DeviceIndex>(n % count)};
+}
+
 c10::ScalarType parse_compute_dtype(const std::string& text) {
   static const std::map<std::string, c10::ScalarType> known = {
       {"float32", c10::kFloat}, {"bfloat16", c10::kBFloat16}, {"float16", c10::kHalf}};

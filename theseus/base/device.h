@@ -11,6 +11,10 @@ namespace theseus {
 // device: nothing falls back to another one.
 c10::Device parse_device(const std::string& text);
 
+// The CUDA device of the n-th process of this machine: they take turns when there are fewer. Throws
+// InputError like parse_device.
+c10::Device cuda_device_of(int n);
+
 // "float32", "bfloat16" or "float16": what the forward pass computes in. Throws InputError.
 c10::ScalarType parse_compute_dtype(const std::string& text);
 

@@ -16,6 +16,7 @@ enum ExitCode { kDone = 0, kYourInput = 2, kNoTrustworthyNumber = 3, kOurBug = 4
 struct Command {
   std::string_view help;
   std::function<int()> (*add)(CLI::App& app);
+  bool several = false;  // whether processes of a launcher share out the work
 };
 
 // Every command in this build, sorted by name.

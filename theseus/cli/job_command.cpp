@@ -6,11 +6,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "theseus/base/device.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/diagnose_text.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/summary.h"
+#include "theseus/cli/together.h"
+#include "theseus/output/follow.h"
 
 namespace theseus::cli {
 namespace {
@@ -34,18 +37,32 @@ std::string text_of(
 
 int run_job(const TransportOptions& options, TransportOptions::For command, Job job) {
   const c10::NoGradGuard no_gradients;
-  const auto given = options.job();
-  JobProgress progress(options.quiet);
-  const auto record = job(given, [&](double done, double all, const std::string& doing) {
-    progress(done, all, doing);
+  return run_together([&](const cluster::Processes& processes) {
+    auto given = options.job();
+    given.align.processes = &processes;
+    output::require_shared(given);
+    if (!processes.alone() && given.words.value("device", "") == "cuda") {
+      given.placement.device = cuda_device_of(processes.rank_here());
+    }
+    JobProgress progress(options.quiet || !processes.first());
+    const transport::Watch watch = [&](double done, double all, const std::string& doing) {
+      progress(done, all, doing);
+    };
+    if (!processes.first()) {
+      output::follow_job(given, watch);
+      processes.finish();
+      return kDone;
+    }
+    const auto record = job(given, watch);
+    processes.finish();
+    progress.finish();
+    if (options.json) {
+      fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    } else if (!options.quiet) {
+      fmt::print("{}", without_controls(text_of(record, given, options.every, command)));
+    }
+    return kDone;
   });
-  progress.finish();
-  if (options.json) {
-    fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  } else if (!options.quiet) {
-    fmt::print("{}", without_controls(text_of(record, given, options.every, command)));
-  }
-  return kDone;
 }
 
 std::function<int()> add_job(CLI::App& app, TransportOptions::For command, Job job) {

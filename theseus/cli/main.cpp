@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -14,13 +15,20 @@
 #include "theseus/base/file.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
+#include "theseus/cli/together.h"
 
 namespace theseus::cli {
 namespace {
 
+// Of several processes that are interrupted together the first one says so.
+bool speaks = true;
+
 // Nothing half-written stays behind when the user loses patience.
 void on_interrupt(int signal) {
   remove_unfinished_files();
+  if (!speaks) {
+    ::_exit(128 + signal);
+  }
   constexpr std::string_view kMessage =
       "\ninterrupted (work in OUT.partial, of several updates in OUT/NAME.partial, is kept: the "
       "same "
@@ -29,7 +37,7 @@ void on_interrupt(int signal) {
   ::_exit(128 + signal);
 }
 
-int report(const std::exception& error, ExitCode code) {
+int report(const std::exception& error, int code) {
   std::fprintf(stderr, "error: %s\n", without_controls(error.what()).c_str());
   if (code == kOurBug) {
     std::fprintf(
@@ -43,23 +51,32 @@ int report(const std::exception& error, ExitCode code) {
 int run(const std::function<int()>& action) {
   try {
     return with_context({}, action);
-  } catch (const InputError& error) {
-    return report(error, kYourInput);
-  } catch (const NumericError& error) {
-    return report(error, kNoTrustworthyNumber);
+  } catch (const cluster::EndedElsewhere& error) {
+    return error.status();
   } catch (const std::exception& error) {
-    return report(error, kOurBug);
+    return report(error, status_of(error));
   }
 }
 
-// libtorch counts physical cores, and on some virtual machines finds one where there are many.
-void use_every_processor() {
+// libtorch counts physical cores, and on some virtual machines finds one where there are many. Those
+// of a machine are for all its processes.
+void use_every_processor(int processes) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (std::getenv("OMP_NUM_THREADS") == nullptr &&
       ::sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-    at::set_num_threads(CPU_COUNT(&allowed));
+    at::set_num_threads(std::max(1, CPU_COUNT(&allowed) / processes));
   }
+}
+
+int act(std::string_view name, const Command& command, const std::function<int()>& action) {
+  const auto place = cluster::find_place();
+  speaks = place.first();
+  if (!command.several) {
+    require_one_process(c10::str("theseus ", name));
+  }
+  use_every_processor(place.local_size);
+  return action();
 }
 
 // What was printed may still wait in a buffer for a disk that is full.
@@ -92,7 +109,9 @@ int main(int argc, char** argv) {
   std::vector<std::pair<CLI::App*, std::function<int()>>> actions;
   for (const auto& [name, command] : all_commands()) {
     auto* words = app.add_subcommand(std::string(name), std::string(command->help));
-    actions.emplace_back(words, command->add(*words));
+    actions.emplace_back(words, [name, command, action = command->add(*words)] {
+      return act(name, *command, action);
+    });
   }
   try {
     app.parse(argc, argv);
@@ -110,7 +129,6 @@ int main(int argc, char** argv) {
   }
   for (const auto& [words, action] : actions) {
     if (words->parsed()) {
-      use_every_processor();
       return finish_output(run(action));
     }
   }

@@ -11,6 +11,7 @@
 #include "theseus/base/stopwatch.h"
 #include "theseus/output/assembly.h"
 #include "theseus/output/carried_head.h"
+#include "theseus/output/follow.h"
 #include "theseus/output/job_notes.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/plan_of.h"
@@ -101,6 +102,7 @@ ordered_json describe_job(
   record["write"] = write;
   record["device"] = c10::str(options.placement.device);
   record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
+  add_processes(options, record);
   record["depth"] =
       opened.alignment
           ? ordered_json(opened.alignment->about().at("depth"))

@@ -6,6 +6,7 @@
 #include "theseus/base/error.h"
 #include "theseus/output/carriage.h"
 #include "theseus/output/carried_files.h"
+#include "theseus/output/follow.h"
 #include "theseus/output/job_maps.h"
 #include "theseus/output/job_notes.h"
 #include "theseus/output/plan_of.h"
@@ -179,6 +180,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
   record["method"] = options.align.method;
+  add_processes(options, record);
   record["match"] = maps.aligner->matcher_words();
   record["towers"] = maps.towers;
   record["depth"] =

@@ -1,5 +1,7 @@
 #include "theseus/output/job_maps.h"
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -37,8 +39,10 @@ Aligner make_aligner(
     const transport::Watch& watch) {
   const auto file = work / kRouteFile;
   std::error_code ignored;
-  if (!work.empty() && fs::exists(file, ignored)) {
-    const auto saved = read_work(file);
+  const bool there = !work.empty() && fs::exists(file, ignored);
+  const auto saved = nlohmann::json::parse(
+      options.align.processes->from_first(there ? read_work(file).dump() : "null"));
+  if (!saved.is_null()) {
     at::Tensor similarity;
     if (saved.contains("similarity")) {
       std::vector<at::Tensor> rows;
@@ -70,12 +74,19 @@ void fix_memory(JobOptions& options, const fs::path& work) {
   if (options.align.memory > 0) {
     return;
   }
+  const auto& processes = *options.align.processes;
+  auto least = std::numeric_limits<int64_t>::max();  // of what each may take
+  for (const auto& text :
+       processes.gather(std::to_string(transport::available_memory() / processes.here()))) {
+    least = std::min<int64_t>(least, std::stoll(text));
+  }
   const auto file = work / kMemoryFile;
   std::error_code ignored;
-  if (!fs::exists(file, ignored)) {
-    write_json(file, transport::available_memory());
+  if (processes.first() && !fs::exists(file, ignored)) {
+    write_json(file, least);
   }
-  options.align.memory = read_work(file).get<int64_t>();
+  options.align.memory =
+      std::stoll(processes.from_first(processes.first() ? read_work(file).dump() : ""));
 }
 
 void run_once(
@@ -86,9 +97,13 @@ void run_once(
     const transport::Watch& watch,
     double save_every) {
   std::error_code ignored;
-  if (!fs::exists(work / kSolvedFile, ignored)) {
+  const auto& processes = aligner.processes();
+  const bool there = processes.first() && fs::exists(work / kSolvedFile, ignored);
+  if (processes.from_first(there ? "solved" : "").empty()) {
     aligner.run(needed, work, sink, watch, save_every);
-    write_text(work / kSolvedFile, "all maps are there\n");
+    if (processes.first()) {
+      write_text(work / kSolvedFile, "all maps are there\n");
+    }
   }
 }
 

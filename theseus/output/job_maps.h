@@ -32,7 +32,7 @@ Maps find_maps(
 std::string method_word(const JobOptions& options, const Opened& opened);
 
 // What is free now may not be free after an interruption, and the order of the work follows from it:
-// the first process decides.
+// the first process decides. Of several at once each may take what the one with least has.
 void fix_memory(JobOptions& options, const std::filesystem::path& work);
 
 // Runs the aligner, unless an earlier process came to its end.

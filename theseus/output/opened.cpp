@@ -55,14 +55,53 @@ ordered_json about_calibration(const Opened& opened, const JobOptions& options) 
 void prepare(const JobOptions& options, Opened& opened, const transport::Watch& watch) {
   const TemporaryDirectory directory("theseus-calibration");
   const auto file = directory.path() / "calibration.safetensors";
-  opened.drawn = stats::prepare_calibration(
-      choice_of(options), opened.source, opened.target, file, [&](int64_t done, int64_t all) {
-        watch(static_cast<double>(done), static_cast<double>(all), "reading examples");
-      });
+  const auto& processes = *options.align.processes;
+  if (processes.first()) {
+    opened.drawn = stats::prepare_calibration(
+        choice_of(options), opened.source, opened.target, file, [&](int64_t done, int64_t all) {
+          watch(static_cast<double>(done), static_cast<double>(all), "reading examples");
+        });
+  }
+  processes.copy_from_first(file);
+  opened.drawn = ordered_json::parse(processes.from_first(
+      opened.drawn.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
   opened.drawn["fingerprint"] = checkpoint::fingerprint(checkpoint::Checkpoint::open(file));
   opened.calibration = stats::Calibration::open(
       file, opened.source.architecture(), opened.target.architecture(),
       {.batch_size = options.align.sampling.batch_size});
+}
+
+// What every process of a job must have been given, and must have found in it.
+void require_one_job(const JobOptions& options, const Opened& opened) {
+  const auto& processes = *options.align.processes;
+  if (processes.alone()) {
+    return;
+  }
+  ordered_json mine = {
+      {"the version", options.version},
+      {"the source", checkpoint::fingerprint(opened.source.checkpoint())},
+      {"the target", checkpoint::fingerprint(opened.target.checkpoint())}};
+  if (opened.calibration) {
+    mine["the calibration"] = about_calibration(opened, options).at("fingerprint");
+  }
+  for (const auto& [name, value] : options.words.items()) {
+    mine["--" + name] = value;
+  }
+  const auto all =
+      processes.gather(mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  const auto first = ordered_json::parse(all[0]);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const auto other = ordered_json::parse(all[rank]);
+    for (const auto* side : {&first, &other}) {
+      for (const auto& [what, ignored] : side->items()) {
+        const auto ours = first.value(what, ordered_json("not given"));
+        const auto theirs = other.value(what, ordered_json("not given"));
+        require(
+            ours == theirs, "the processes were not given the same: ", what, " is ", ours.dump(),
+            " for process 0 and ", theirs.dump(), " for process ", rank);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -141,12 +180,16 @@ Opened open_all(const JobOptions& options, const transport::Watch& watch) {
     opened.update = transport::SourceUpdate::open(options.tuned, opened.source);
     require_change(*opened.update, opened.source.architecture());
   }
+  require_one_job(options, opened);
   return opened;
 }
 
 std::string identity_of(const JobOptions& options, const Opened& opened) {
   ordered_json job = {{"version", options.version}, {"options", options.words}};
   job["threads"] = at::get_num_threads();
+  if (!options.align.processes->alone()) {
+    job["processes"] = options.align.processes->size();
+  }
   std::vector<fs::path> files = opened.source.checkpoint().files();
   const auto& more = opened.target.checkpoint().files();
   files.insert(files.end(), more.begin(), more.end());

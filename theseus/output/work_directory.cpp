@@ -68,7 +68,7 @@ std::string difference(const std::string& before, const std::string& now) {
       }
     }
   }
-  for (const char* key : {"version", "threads"}) {
+  for (const char* key : {"version", "threads", "processes"}) {
     if (find(was, key) != find(is, key)) {
       return c10::str(key, " was ", shown(find(was, key)), " and is now ", shown(find(is, key)));
     }

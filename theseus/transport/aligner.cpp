@@ -5,13 +5,24 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/stats/add_up.h"
 #include "theseus/stats/gradient_moments.h"
 #include "theseus/stats/supervision.h"
 #include "theseus/transport/compatible.h"
 #include "theseus/transport/resume.h"
+#include "theseus/transport/shares.h"
 #include "theseus/transport/similarity.h"
 
 namespace theseus::transport {
+namespace {
+
+void restore(model::Model& model, const std::vector<std::string>& tensors) {
+  for (const auto& name : tensors) {
+    model.weights().restore(name);
+  }
+}
+
+}  // namespace
 
 Aligner::Aligner(
     model::Model& source,
@@ -27,10 +38,12 @@ Aligner::Aligner(
     require(
         calibration != nullptr,
         "--depth match compares activations, so it needs a calibration with any method");
-    similarity_ =
-        block_similarity(source, target, *calibration, matchers_, [&](int64_t done, int64_t all) {
+    similarity_ = block_similarity(
+        source, target, *calibration, matchers_,
+        [&](int64_t done, int64_t all) {
           watch(static_cast<double>(done), static_cast<double>(all), "comparing blocks");
-        });
+        },
+        processes());
   }
   route_ = make_route(from, to, options.depth, similarity_);
   require(
@@ -66,6 +79,9 @@ void Aligner::prepare() {
   require(
       !needs_.gradients || !options_.in_order, "method ", options_.method,
       " takes gradients once, with both bases as they are; it does not go with --in-order");
+  require(
+      processes().alone() || (!needs_.gradients && !options_.in_order), "--in-order and method ",
+      options_.method, " run as one process: start it without a launcher");
   for (size_t t = 0; t < source_.architecture().towers.size() && method_->same_widths; ++t) {
     const auto& from = source_.architecture().towers[t];
     const auto& to = target_.architecture().towers[t];
@@ -162,7 +178,8 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .target_tokens = target_tokens_,
       .batch_size = options_.sampling.batch_size,
       .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
-      .one_by_one = options_.in_order};
+      .one_by_one = options_.in_order,
+      .processes = processes().size()};
   return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory());
 }
 
@@ -213,32 +230,96 @@ std::map<int64_t, stats::Moments> Aligner::collect_gradients(
   return read_moments(file);  // also now, so that an interrupted job computes with the same
 }
 
-void Aligner::run(
+Position Aligner::resume(
+    WalkMemory& memory, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer) const {
+  Position position;
+  if (processes().first()) {
+    memory.load(position, moments, outer);
+  }
+  agree(processes(), position, outer);
+  return position;
+}
+
+void Aligner::catch_up(
+    const Schedule& plan, int64_t first, WalkMemory& memory, const Watch& watch) {
+  stats::Walk walk(source_, target_, route_, {.matchers = matchers_});
+  std::map<int64_t, stats::Moments> nothing;
+  const auto batches = calibration_->batches();
+  for (const auto& group : plan.groups) {
+    if (group.first >= first) {
+      break;
+    }
+    watch(static_cast<double>(group.first), static_cast<double>(first), "walking to where it was");
+    for (int64_t batch = processes().rank(); batch < batches; batch += processes().size()) {
+      auto state = memory.take(group.first, batch);
+      walk.run(group.first, group.second, calibration_->pair(batch), state, nothing);
+      memory.put(group.second, batch, std::move(state));
+    }
+    walk.drop(group.first, group.second);
+  }
+}
+
+void Aligner::solve_group(
+    Solver& solver,
+    std::pair<int64_t, int64_t> group,
     const SpaceSet& needed,
-    const std::filesystem::path& work,
+    std::map<int64_t, stats::Moments>& moments,
+    const Sink& sink) {
+  std::map<int64_t, MapSet> ahead;  // this process's share
+  if (!processes().alone()) {
+    const Stopwatch watch(seconds_, "solve");
+    auto mine = share_of(processes(), solver, group, needed, method_->needs.weight_cross);
+    for (auto stage = group.first; stage < group.second; ++stage) {
+      solver.remember_outer(moments[stage]);
+      ahead[stage] =
+          mine[stage].empty() ? MapSet() : solver.solve(stage, moments[stage], mine[stage]);
+    }
+  }
+  for (auto stage = group.first; stage < group.second; ++stage) {
+    const auto solved = [&] {
+      const Stopwatch watch(seconds_, processes().alone() ? "solve" : "exchange");
+      return processes().alone() ? solver.solve(stage, moments[stage], needed)
+                                 : gathered(processes(), ahead[stage]);
+    }();
+    if (processes().first()) {
+      const Stopwatch watch(seconds_, "carry");
+      sink.stage(stage, solved, moments[stage]);
+    }
+    moments.erase(stage);
+    ahead.erase(stage);
+  }
+}
+
+void Aligner::run(
+    const SpaceSet& given,
+    const std::filesystem::path& directory,
     const Sink& sink,
     const Watch& watch,
     double seconds) {
   require<InternalError>(
       !options_.in_order || (sink.tuned && sink.updated),
       "in order, but nothing says what the update leaves");
-  const auto plan = agreed_schedule(work, schedule(needed));
+  const auto needed = agreed(processes(), given);
+  const auto work = processes().alone() ? directory : agreed(processes(), directory);
+  const auto plan = agreed(
+      processes(), processes().first() ? agreed_schedule(work, schedule(needed)) : Schedule());
   Solver solver(source_, target_, route_, *method_, options_.maps);
   if (const auto graded = solver.graded_for(needed); !graded.empty()) {
     solver.use_gradients(collect_gradients(graded, work, watch));
   }
-  const auto observed = solver.observed_for(needed);
   stats::Walk walk(
       source_, target_, route_,
       {.matchers = matchers_,
        .grams = grams(),
-       .observed = observed,
+       .observed = solver.observed_for(needed),
        .in_order = options_.in_order});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
-  WalkMemory memory(work, batches, plan.spill, seconds);
-  Position position;
+  WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone());
   std::map<int64_t, stats::Moments> moments;
-  memory.load(position, moments, solver.outer());
+  const auto position = resume(memory, moments, solver.outer());
+  if (!processes().alone() && !plan.spill && batches > 0) {
+    catch_up(plan, position.first, memory, watch);
+  }
   const auto steps = static_cast<double>(batches + 1) * static_cast<double>(walk.stages());
   for (const auto& group : plan.groups) {
     const auto first = group.first, last = group.second;
@@ -246,47 +327,47 @@ void Aligner::run(
       continue;
     }
     const auto tell = [&](int64_t batch, const char* what) {
+      processes().check();
       const auto done = static_cast<double>(first) * static_cast<double>(batches + 1) +
                         static_cast<double>(batch) * static_cast<double>(last - first);
       watch(done, steps, c10::str(what, " stage ", first + 1, " of ", walk.stages()));
     };
     const auto replaced = replace_before(first, sink);
-    for (auto batch = first == position.first ? position.batch : 0; batch < batches; ++batch) {
+    for (auto batch = (first == position.first ? position.batch : 0) + processes().rank();
+         batch < batches; batch += processes().size()) {
       tell(batch, "walking");
       auto state = memory.take(first, batch);
       with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
         walk.run(first, last, calibration_->pair(batch), state, moments);
       });
       memory.put(last, batch, std::move(state));
-      memory.save({first, batch + 1}, moments, solver.outer());
+      if (processes().first()) {
+        memory.save({first, batch + 1}, moments, solver.outer());
+      }
     }
-    for (const auto& name : replaced.first) {
-      source_.weights().restore(name);
-    }
-    for (const auto& name : replaced.second) {
-      target_.weights().restore(name);
-    }
+    restore(source_, replaced.first);
+    restore(target_, replaced.second);
     walk.drop(options_.in_order ? std::max<int64_t>(first - 1, 0) : first, last);
-    for (auto stage = first; stage < last; ++stage) {
-      tell(batches, "solving");
-      const auto solved = [&] {
-        const Stopwatch watch_solve(seconds_, "solve");
-        return solver.solve(stage, moments[stage], needed);
-      }();
-      const Stopwatch watch_carry(seconds_, "carry");
-      sink.stage(stage, solved, moments[stage]);
-      moments.erase(stage);
+    {
+      const Stopwatch watch_exchange(seconds_, "exchange");
+      stats::add_up(processes(), source_.weights().placement().device, moments);
     }
-    sink.group(first);
-    memory.save({last, 0}, moments, solver.outer());
+    tell(batches, "solving");
+    solve_group(solver, group, needed, moments, sink);
+    if (processes().first()) {
+      sink.group(first);
+      memory.save({last, 0}, moments, solver.outer());
+    }
   }
   for (const auto& [phase, spent] : walk.seconds()) {
     seconds_[phase] += spent;
   }
   watch(steps, steps, "aligned");
-  memory.clear();
-  std::error_code ignored;
-  std::filesystem::remove(work / kGradientsFile, ignored);
+  if (processes().first()) {
+    memory.clear();
+    std::error_code ignored;
+    std::filesystem::remove(work / kGradientsFile, ignored);
+  }
 }
 
 }  // namespace theseus::transport

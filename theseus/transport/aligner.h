@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "theseus/base/stopwatch.h"
+#include "theseus/cluster/processes.h"
 #include "theseus/model/model.h"
 #include "theseus/stats/calibration.h"
 #include "theseus/transport/depth.h"
@@ -14,6 +15,9 @@
 #include "theseus/transport/solve.h"
 
 namespace theseus::transport {
+
+class WalkMemory;
+struct Position;
 
 struct AlignOptions {
   std::string method = "procrustes";
@@ -24,6 +28,8 @@ struct AlignOptions {
   int64_t memory = 0;  // bytes; 0: what is free
   // Each block's maps are made with the blocks before it as fine-tuning and the update leave them.
   bool in_order = false;
+  // They share out batches and maps; all of them make the same calls. Must outlive the work.
+  const cluster::Processes* processes = &cluster::alone();
 };
 
 // How far the work has come, in its own units, and what is being done.
@@ -60,6 +66,7 @@ class Aligner {
       const stats::Route& route,
       const at::Tensor& similarity);
 
+  const cluster::Processes& processes() const { return *options_.processes; }
   const maps::Method& method() const { return *method_; }
   const stats::Route& route() const { return route_; }
   // [source blocks, target blocks], when blocks were matched by it; else undefined.
@@ -76,7 +83,8 @@ class Aligner {
 
   // Walks, solves the maps of `needed`, and gives them to `sink`. Unfinished work is kept in
   // `work`, a directory of our own, so that the next call with the same arguments goes on from
-  // there and gives the same result; it is saved every `seconds`.
+  // there and gives the same result; it is saved every `seconds`. With several processes these
+  // arguments are the first one's, and only its sink gets maps.
   void run(
       const SpaceSet& needed,
       const std::filesystem::path& work,
@@ -91,6 +99,18 @@ class Aligner {
   std::pair<std::vector<std::string>, std::vector<std::string>> replace_before(
       int64_t stage, const Sink& sink) const;
   stats::Grams grams() const;
+  // Where an earlier process has come to, if there was one.
+  Position resume(
+      WalkMemory& memory, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer) const;
+  // Brings the hidden states of this process's batches to the entry of stage `first`, without statistics.
+  void catch_up(const Schedule& plan, int64_t first, WalkMemory& memory, const Watch& watch);
+  // Of the group's stages: in the first process from all, elsewhere none.
+  void solve_group(
+      Solver& solver,
+      std::pair<int64_t, int64_t> group,
+      const SpaceSet& needed,
+      std::map<int64_t, stats::Moments>& moments,
+      const Sink& sink);
   // From `work`, where an earlier process has left them, or over the whole calibration.
   std::map<int64_t, stats::Moments> collect_gradients(
       const SpaceSet& graded, const std::filesystem::path& work, const Watch& watch);

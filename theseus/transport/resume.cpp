@@ -108,11 +108,18 @@ std::map<int64_t, stats::Moments> read_moments(const fs::path& path) {
       });
 }
 
-WalkMemory::WalkMemory(fs::path directory, int64_t batches, bool spill, double seconds)
+WalkMemory::WalkMemory(fs::path directory, int64_t batches, bool spill, double seconds, bool shared)
     : directory_(std::move(directory)),
       spill_(spill),
       seconds_(seconds),
-      states_(static_cast<size_t>(batches)) {}
+      shared_(shared),
+      states_(static_cast<size_t>(batches)) {
+  std::error_code ignored;
+  require(
+      !shared_ || !spill_ || fs::is_directory(directory_, ignored),
+      "the hidden states go to files, and a process does not see ", directory_.string(),
+      ": put --out where all machines see it, or give more --memory");
+}
 
 fs::path WalkMemory::state_file(int64_t first, int64_t batch) const {
   return directory_ / c10::str("states-", first, "-", batch, ".safetensors");
@@ -153,7 +160,8 @@ void WalkMemory::save(
     const stats::Moments& outer) {
   const auto start = std::chrono::steady_clock::now();
   const bool group_ends = position.batch == 0;
-  if (std::chrono::duration<double>(start - saved_).count() < seconds_ && !(spill_ && group_ends)) {
+  const bool due = std::chrono::duration<double>(start - saved_).count() >= seconds_;
+  if (!((spill_ || shared_) && group_ends) && (!due || shared_)) {
     return;
   }
   Tensors tensors = {{"position", at::tensor({position.first, position.batch}, at::kLong)}};
@@ -161,7 +169,7 @@ void WalkMemory::save(
     append(tensors, c10::str("moments/", stage, "/"), found);
   }
   append(tensors, "outer/0/", outer);
-  for (size_t batch = 0; batch < states_.size() && !spill_; ++batch) {
+  for (size_t batch = 0; batch < states_.size() && !spill_ && !shared_; ++batch) {
     append(tensors, c10::str("state/", batch, "/"), states_[batch]);
   }
   checkpoint::write_safetensors(file(), tensors);

@@ -32,7 +32,15 @@ std::map<int64_t, stats::Moments> read_moments(const std::filesystem::path& path
 // an interrupted walk needs to go on. Whatever is saved appears whole or not at all.
 class WalkMemory {
  public:
-  WalkMemory(std::filesystem::path directory, int64_t batches, bool spill, double seconds);
+  // `shared`: several processes have the states of some batches each. Then what is saved is the end of
+  // each group, and no states but those in files: they can be computed anew, and belong to no single
+  // process.
+  WalkMemory(
+      std::filesystem::path directory,
+      int64_t batches,
+      bool spill,
+      double seconds,
+      bool shared = false);
 
   // Reads what an earlier process saved; false when there is nothing.
   bool load(Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer);
@@ -56,6 +64,7 @@ class WalkMemory {
   std::filesystem::path directory_;
   bool spill_;
   double seconds_;
+  bool shared_;
   std::chrono::steady_clock::time_point saved_ = std::chrono::steady_clock::now();
   std::vector<stats::WalkState> states_;
 };

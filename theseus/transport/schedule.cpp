@@ -215,8 +215,11 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
     }
     return kProcess + estimator.outer_weights() + weights + moments + busiest;
   };
-  const auto all_states = estimator.state_bytes(input.sequences);
   const auto batch_states = estimator.state_bytes(std::min(input.batch_size, input.sequences));
+  const auto turns = input.batch_size * input.processes;
+  const auto all_states = input.processes == 1
+                              ? estimator.state_bytes(input.sequences)
+                              : (input.sequences + turns - 1) / turns * batch_states;
   int64_t largest = 0;
   const auto units = units_of(input.route);
   for (const auto& [first, last] : units) {
@@ -229,10 +232,22 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
   schedule.cost.states = all_states;
   schedule.spill = largest + all_states > memory;
   if (!schedule.spill) {
-    schedule.groups = units;
     schedule.cost.peak = largest + all_states;
+    int64_t blocks = 0;  // in the last group
+    for (const auto& [first, last] : units) {
+      const auto peak = blocks == 0 ? 0 : peak_of(schedule.groups.back().first, last) + all_states;
+      if (blocks == 0 || blocks == input.processes || peak > memory) {
+        schedule.groups.emplace_back(first, last);
+        blocks = 1;
+      } else {
+        schedule.groups.back().second = last;
+        schedule.cost.peak = std::max(schedule.cost.peak, peak);
+        ++blocks;
+      }
+    }
     return schedule;
   }
+  schedule.cost.states = estimator.state_bytes(input.sequences);
   for (const auto& [first, last] : units) {
     if (!schedule.groups.empty() && !input.one_by_one &&
         peak_of(schedule.groups.back().first, last) + batch_states <= memory) {

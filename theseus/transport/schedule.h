@@ -39,12 +39,15 @@ struct ScheduleInput {
   int64_t batch_size = 0;
   int64_t sequences = 0;
   bool one_by_one = false;  // no group has more than one block of the target
+  // Processes that share the sequences and solve the blocks of a group side by side: as many, then, as
+  // memory allows.
+  int64_t processes = 1;
 };
 
 // Groups as small as the target's blocks when the hidden states fit `memory` beside them: nothing is
 // computed twice either way, and small groups hold the fewest statistics. Otherwise states go to
 // files, and groups are as large as `memory` allows. Throws InputError when a single block does not
-// fit, saying how much it needs.
+// fit, saying how much it needs. `memory` is that of one process, and so is the peak.
 Schedule make_schedule(const ScheduleInput& input, int64_t memory);
 
 // Bytes that this machine has free for us.

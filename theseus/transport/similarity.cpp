@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -71,6 +72,43 @@ class Covariance {
     }
   }
 
+  // Becomes that of all processes' rows: with means m_i over n_i rows, and m over all of them,
+  //   C = sum C_i + n_i (m_i - m) (m'_i - m')^T,  so nothing large is subtracted here either.
+  void add_up(const cluster::Processes& processes) {
+    int64_t width = 0, other_width = 0, all = 0;
+    for (const auto& text : processes.gather(
+             rows_ == 0 ? "0 0 0" : c10::str(rows_, " ", cross_.size(0), " ", cross_.size(1)))) {
+      std::istringstream words(text);
+      int64_t rows = 0, dl = 0, dr = 0;
+      words >> rows >> dl >> dr;
+      all += rows;
+      width = std::max(width, dl);
+      other_width = std::max(other_width, dr);
+    }
+    if (all == 0) {
+      return;
+    }
+    if (rows_ == 0) {
+      left_ = left_shift_ = at::zeros({width}, at::kDouble);
+      right_ = right_shift_ = at::zeros({other_width}, at::kDouble);
+      cross_ = at::zeros({width, other_width}, at::kDouble);
+    }
+    const auto n = static_cast<double>(rows_), one = std::max(1.0, n);
+    const auto ml = left_shift_ + left_ / one, mr = right_shift_ + right_ / one;
+    auto l = n * ml, r = n * mr;
+    processes.sum(l);
+    processes.sum(r);
+    l = l.to(ml.device()) / static_cast<double>(all);
+    r = r.to(mr.device()) / static_cast<double>(all);
+    cross_ = cross_ - at::outer(left_, right_ / one) + n * at::outer(ml - l, mr - r);
+    processes.sum(cross_);
+    left_shift_ = l;
+    right_shift_ = r;
+    left_ = at::zeros_like(l);
+    right_ = at::zeros_like(r);
+    rows_ = all;
+  }
+
   int64_t rows() const { return rows_; }
   // Sums of squares by block [from, to], where each side holds so many blocks of equal width.
   at::Tensor squares(int64_t from, int64_t to) const {
@@ -107,6 +145,21 @@ struct Sums {
   Covariance cross;  // all blocks side by side
   std::vector<Covariance> source, target;
 };
+
+// `from` and `to`: how many blocks there are.
+void add_up(const cluster::Processes& processes, int64_t from, int64_t to, Sums& sums) {
+  if (processes.alone()) {
+    return;
+  }
+  sums.source.resize(static_cast<size_t>(from));  // a process may have had no batch
+  sums.target.resize(static_cast<size_t>(to));
+  sums.cross.add_up(processes);
+  for (auto* side : {&sums.source, &sums.target}) {
+    for (auto& block : *side) {
+      block.add_up(processes);
+    }
+  }
+}
 
 at::Tensor cka(const Sums& sums) {
   const auto own = [](const std::vector<Covariance>& blocks) {
@@ -188,7 +241,8 @@ at::Tensor block_similarity(
     model::Model& target,
     const stats::Calibration& calibration,
     const std::map<std::string, const stats::Matcher*>& matchers,
-    const std::function<void(int64_t done, int64_t all)>& watch) {
+    const std::function<void(int64_t done, int64_t all)>& watch,
+    const cluster::Processes& processes) {
   const auto& from = source.architecture();
   const auto& to = target.architecture();
   auto result = at::zeros({from.blocks(), to.blocks()}, at::kDouble);
@@ -210,10 +264,12 @@ at::Tensor block_similarity(
         two_sketches(other.width, blocks, kTargetSeed, device)};
     Sums sums;
     for (int64_t batch = 0; batch < calibration.batches(); ++batch, watch(++done, all)) {
-      if (tower.blocks != other.blocks) {  // else block by block, whatever the similarity
+      const bool mine = batch % processes.size() == processes.rank();
+      if (tower.blocks != other.blocks && mine) {  // else block by block, whatever the similarity
         add_batch(pair, calibration.pair(batch), sums);
       }
     }
+    add_up(processes, tower.blocks, other.blocks, sums);
     if (sums.cross.rows() > 0) {
       result.narrow(0, first_source, tower.blocks)
           .narrow(1, first_target, other.blocks)

@@ -488,6 +488,29 @@ void Solver::remember_outer(const stats::Moments& moments) {
   }
 }
 
+SpaceSet Solver::belonging(int64_t stage, const SpaceSet& needed) const {
+  SpaceSet result;
+  for (const auto& space : needed) {
+    if (belongs(space, stage)) {
+      result.insert(space);
+    }
+  }
+  return result;
+}
+
+std::string Solver::find_root(const std::string& space) const {
+  const auto behind = find_behind(space);
+  return behind.empty() ? space : find_root(behind);
+}
+
+double Solver::cost(const std::string& space, int64_t stage) const {
+  const auto& spaces = source_.architecture().spaces;
+  const auto there = spaces.find(own_space(space, stage));
+  const auto dt = static_cast<double>(target_.architecture().spaces.at(space).width);
+  const auto ds = there == spaces.end() ? dt : static_cast<double>(there->second.width);
+  return std::min(ds, dt) * ds * dt;
+}
+
 MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
   remember_outer(moments);
   if (method_.needs.weight_cross) {
@@ -517,12 +540,7 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
           gradients == nullptr ? map : solve_by_gradients(space, stage, *gradients, &map);
     });
   };
-  SpaceSet mine;
-  for (const auto& space : needed) {
-    if (belongs(space, stage)) {
-      mine.insert(space);
-    }
-  }
+  const auto mine = belonging(stage, needed);
   for (const auto& space : mine) {
     if (const auto behind = find_behind(space); !behind.empty()) {
       solve_one(behind);

@@ -38,6 +38,13 @@ class Solver {
   // Their moments, by stage. Before any solve().
   void use_gradients(std::map<int64_t, stats::Moments> gradients);
 
+  // Those of `needed` that solve() would solve for `stage`.
+  SpaceSet belonging(int64_t stage, const SpaceSet& needed) const;
+  // The space whose map comes first, so that this one's can use it: itself, when there is none.
+  std::string find_root(const std::string& space) const;
+  // Of solving a space's map, for comparison with that of others.
+  double cost(const std::string& space, int64_t stage) const;
+
   // What `stage` knows of a space that belongs to it, without the prior.
   maps::Problem problem(
       const std::string& space, int64_t stage, const stats::Moments& moments) const;

@@ -14,7 +14,9 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& align() {
   static const Command command = {
-      .help = "learn how two base models correspond, once for any number of updates", .add = add};
+      .help = "learn how two base models correspond, once for any number of updates",
+      .add = add,
+      .several = true};
   return command;
 }
 

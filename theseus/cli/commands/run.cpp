@@ -6,6 +6,7 @@
 #include "theseus/base/error.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/recipe.h"
+#include "theseus/cli/together.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -45,6 +46,9 @@ int run_recipe(const std::string& path, const std::vector<std::string>& more) {
   const auto& command = with_context("reading the recipe " + path, [&]() -> const Command& {
     return find_plugin(all_commands(), "command", name);
   });
+  if (!command.several) {
+    require_one_process("theseus " + name);
+  }
   CLI::App app("", name);
   const auto action = command.add(app);
   auto words = words_of(path, app, more);
@@ -71,7 +75,7 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& run() {
   static const Command command = {
-      .help = "run a command whose options are in a recipe", .add = add};
+      .help = "run a command whose options are in a recipe", .add = add, .several = true};
   return command;
 }
 

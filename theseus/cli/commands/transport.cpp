@@ -11,11 +11,13 @@
 #include "theseus/cli/job_command.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/summary.h"
+#include "theseus/cli/together.h"
 
 namespace theseus::cli::commands {
 namespace {
 
 int run_several(const TransportOptions& options, const std::vector<output::JobOptions>& jobs) {
+  require_one_process("transport with several --tuned");
   const c10::NoGradGuard no_gradients;
   JobProgress progress(options.quiet);
   const auto records = output::transport_jobs(
@@ -45,7 +47,7 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& transport() {
   static const Command command = {
-      .help = "carry a fine-tune from one base model to another", .add = add};
+      .help = "carry a fine-tune from one base model to another", .add = add, .several = true};
   return command;
 }
 

@@ -1,0 +1,123 @@
+#include "theseus/stats/add_up.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <nlohmann/json.hpp>
+
+namespace theseus::stats {
+namespace {
+
+using nlohmann::json;
+
+// Tensors that add up by adding their elements.
+const std::set<std::string> kSums = {"rows",  "distinct",    "source_sum", "target_sum",
+                                     "cross", "source_gram", "target_gram"};
+
+// The shapes of what a process has: by stage, space and name.
+json outline(const std::map<int64_t, Moments>& moments) {
+  json result = json::object();
+  for (const auto& [stage, spaces] : moments) {
+    for (const auto& [space, pair] : spaces) {
+      for (const auto& [name, tensor] : pair.tensors()) {
+        result[std::to_string(stage)][space][name] = tensor.sizes().vec();
+      }
+    }
+  }
+  return result;
+}
+
+// What the processes have between them; null for a space that they hold in forms which differ.
+json united(const std::vector<std::string>& outlines) {
+  json all = json::object();
+  for (const auto& text : outlines) {
+    const auto parsed = json::parse(text);
+    for (const auto& [stage, spaces] : parsed.items()) {
+      for (const auto& [space, tensors] : spaces.items()) {
+        auto& known = all[stage];
+        const bool same = !known.contains(space) || known[space] == tensors;
+        bool sums = true;
+        for (const auto& [name, shape] : tensors.items()) {
+          sums = sums && kSums.contains(name);
+        }
+        known[space] = same && sums ? tensors : json();
+      }
+    }
+  }
+  return all;
+}
+
+// Process by process, for what does not add up element by element.
+void merge(const cluster::Processes& processes, const std::string& space, Moments& moments) {
+  const auto pack = [&] {
+    cluster::Parcel parcel;
+    json names = json::array();
+    if (const auto found = moments.find(space); found != moments.end()) {
+      for (const auto& [name, tensor] : found->second.tensors()) {
+        names.push_back(name);
+        parcel.tensors.push_back(tensor);
+      }
+    }
+    parcel.text = names.dump();
+    return parcel;
+  };
+  const auto unpack = [](const cluster::Parcel& parcel) {
+    std::map<std::string, at::Tensor> tensors;
+    const auto names = json::parse(parcel.text);
+    for (size_t i = 0; i < names.size(); ++i) {
+      tensors[names[i].get<std::string>()] = parcel.tensors[i];
+    }
+    return tensors;
+  };
+  for (const auto& parcel : processes.gather_in_first(pack())) {
+    if (const auto tensors = unpack(parcel); !tensors.empty()) {
+      const auto other = PairMoments::from(tensors);
+      const auto [found, fresh] = moments.try_emplace(space, other);
+      if (!fresh) {
+        found->second.merge(other);
+      }
+    }
+  }
+  moments[space] = PairMoments::from(unpack(processes.from_first(pack())));
+}
+
+}  // namespace
+
+void add_up(
+    const cluster::Processes& processes, c10::Device device, std::map<int64_t, Moments>& moments) {
+  if (processes.alone()) {
+    return;
+  }
+  const auto all = united(processes.gather(outline(moments).dump()));
+  for (const auto& [stage, spaces] : all.items()) {
+    auto& here = moments[std::stoll(stage)];
+    for (const auto& [space, shapes] : spaces.items()) {
+      if (shapes.is_null()) {
+        merge(processes, space, here);
+        continue;
+      }
+      std::map<std::string, at::Tensor> sums;
+      if (const auto found = here.find(space); found != here.end()) {
+        for (const auto& [name, tensor] : found->second.tensors()) {
+          sums[name] = tensor;
+        }
+      }
+      for (const auto& [name, shape] : shapes.items()) {
+        const auto dtype = name == "rows" || name == "distinct" ? at::kLong : at::kDouble;
+        auto& sum = sums[name];
+        if (!sum.defined()) {
+          const auto where = dtype == at::kLong ? c10::Device(at::kCPU) : device;
+          sum =
+              at::zeros(shape.get<std::vector<int64_t>>(), at::TensorOptions(dtype).device(where));
+        }
+        processes.sum(sum);
+      }
+      here.insert_or_assign(space, PairMoments::from(sums));
+    }
+  }
+}
+
+}  // namespace theseus::stats
