@@ -49,6 +49,37 @@ TEST(PairMoments, AreTheSumsTheyAreNamedAfter) {
   EXPECT_FALSE(moments_of(s, r, {}).source_gram.defined());
 }
 
+TEST(PairMoments, OfRowsThatAreKeptAreTheirProducts) {
+  const auto s = rows(20, 6, 1), r = rows(20, 4, 2);
+  PairMoments kept, merged, other;
+  kept.keep(s.narrow(0, 0, 7), r.narrow(0, 0, 7), 5);
+  other.keep(s.narrow(0, 7, 13), r.narrow(0, 7, 13));
+  merged.merge(kept);
+  merged.merge(other);
+  EXPECT_TRUE(merged.keeps_rows());
+  EXPECT_FALSE(merged.cross.defined());
+  EXPECT_EQ(merged.rows, 20);
+  EXPECT_EQ(merged.distinct, 18);
+  EXPECT_TRUE(at::equal(merged.kept().first, s));
+  EXPECT_TRUE(at::equal(merged.kept().second, r));
+  PairMoments products;
+  products.add(s, r, kBoth, 18);
+  expect_same(merged.multiplied(kBoth), products, 0);
+  std::map<std::string, at::Tensor> file;
+  for (const auto& [name, tensor] : merged.tensors()) {
+    file[name] = tensor;
+  }
+  expect_same(PairMoments::from(file), merged, 0);
+  file.erase("target_rows");
+  tests::expect_parts(tests::error_of([&] { PairMoments::from(file); }), "not moments");
+  // Centred rows have the centred moments; about a mean of 0.5 that takes one digit.
+  const auto centred = merged.centred().kept();
+  EXPECT_LT(
+      tests::frobenius_error(
+          centred.first.t().matmul(centred.second), moments_of(s, r).centred().cross),
+      1e-13);
+}
+
 TEST(PairMoments, DoNotDependOnBatchesOrOrder) {
   const auto s = rows(100, 6, 1), r = rows(100, 4, 2);
   const auto whole = moments_of(s, r);

@@ -112,7 +112,7 @@ void expect_same(const Kept& found, const Kept& expected) {
     ASSERT_TRUE(found.written.contains(stage)) << "stage " << stage << " is lost";
     ASSERT_EQ(found.written.at(stage).size(), maps.size()) << "stage " << stage;
     for (const auto& [space, map] : maps) {
-      EXPECT_TRUE(at::equal(found.written.at(stage).at(space).matrix, map.matrix)) << space;
+      EXPECT_TRUE(at::equal(found.written.at(stage).at(space).dense(), map.dense())) << space;
     }
   }
 }
@@ -152,6 +152,22 @@ TEST(Resume, GoesOnWithStatesInMemory) {
   const Fixture fixture("openclip", 3);
   EXPECT_FALSE(fixture.schedule().spill);
   expect_resumes(fixture, at_one_go(fixture), "memory");
+}
+
+TEST(Resume, GoesOnWithRows) {
+  const c10::NoGradGuard no_gradients;
+  Fixture fixture("vit", 5);
+  fixture.options().statistics = Statistics::kRows;
+  fixture.options().match = "mean";  // 7 rows
+  const auto expected = at_one_go(fixture);
+  int64_t factored = 0;
+  for (const auto& [stage, maps] : expected.written) {
+    for (const auto& [space, map] : maps) {
+      factored += map.factors.defined() ? 1 : 0;
+    }
+  }
+  EXPECT_GE(factored, 6);
+  expect_resumes(fixture, expected, "rows");
 }
 
 TEST(Resume, GoesOnWithStatesInFiles) {

@@ -39,7 +39,8 @@ class ScheduleTest : public testing::Test {
         .source_tokens = {{"visual", 17}},
         .target_tokens = {{"visual", 17}},
         .batch_size = 32,
-        .sequences = sequences};
+        .sequences = sequences,
+        .loads = loads_of(plan, nullptr)};
     return make_schedule(input, memory);
   }
 

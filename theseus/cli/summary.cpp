@@ -72,17 +72,28 @@ std::string depth_text(const ordered_json& depth) {
   return text;
 }
 
+// Which spaces are wide beside their rows is decided for all blocks alike.
+std::string statistics_text(const ordered_json& statistics) {
+  const auto rows = statistics.at("rows").get<int64_t>();
+  const auto moments = statistics.at("moments").get<int64_t>();
+  return rows == 0 ? ""
+                   : fmt::format(
+                         "statistics   rows of {} spaces{}; maps of these as factors\n", rows,
+                         moments == 0 ? "" : fmt::format(", moments of {}", moments));
+}
+
 std::string schedule_text(const ordered_json& schedule) {
   const auto& flops = schedule.at("flops");
-  return fmt::format(
-      "groups       {}, hidden states {} ({})\n"
-      "memory       about {} at the peak\n"
-      "operations   {:.3g} forward, {:.3g} statistics, {:.3g} solve, {:.3g} carry (flop)\n",
-      schedule.at("groups").size(), schedule.at("hidden_states").get<std::string>(),
-      bytes_text(schedule.at("hidden_state_bytes").get<int64_t>()),
-      bytes_text(schedule.at("peak_memory_bytes").get<int64_t>()),
-      flops.at("forward").get<double>(), flops.at("statistics").get<double>(),
-      flops.at("solve").get<double>(), flops.at("carry").get<double>());
+  return statistics_text(schedule.at("statistics")) +
+         fmt::format(
+             "groups       {}, hidden states {} ({})\n"
+             "memory       about {} at the peak\n"
+             "operations   {:.3g} forward, {:.3g} statistics, {:.3g} solve, {:.3g} carry (flop)\n",
+             schedule.at("groups").size(), schedule.at("hidden_states").get<std::string>(),
+             bytes_text(schedule.at("hidden_state_bytes").get<int64_t>()),
+             bytes_text(schedule.at("peak_memory_bytes").get<int64_t>()),
+             flops.at("forward").get<double>(), flops.at("statistics").get<double>(),
+             flops.at("solve").get<double>(), flops.at("carry").get<double>());
 }
 
 std::string notes_text(const ordered_json& record) {

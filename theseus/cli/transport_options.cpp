@@ -66,17 +66,19 @@ void require_obeyed(const CLI::App& app, const std::string& word, const maps::Me
         app.count(option) == 0 || method.obeys.*member, option, " has no effect with method ", word,
         "; it is for:", others);
   }
-  require(
-      app.count("--center") == 0 || method.needs.moments, "--center has no effect with method ",
-      word, ", which uses no activations");
+  for (const char* option : {"--center", "--statistics"}) {
+    require(
+        app.count(option) == 0 || method.needs.moments, option, " has no effect with method ", word,
+        ", which uses no activations");
+  }
 }
 
 // Options that decide the maps, and so are not given with an alignment.
 constexpr const char* kOfTheMaps[] = {
-    "--calibration", "--method",     "--match",   "--center",  "--whiten",
-    "--ridge",       "--rank",       "--depth",   "--batches", "--batch-size",
-    "--memory",      "--save-every", "--split",   "--shots",   "--max-length",
-    "--in-order",    "--pack",       "--wording", "--second",  "--answer"};
+    "--calibration", "--method", "--match",      "--center",     "--whiten", "--ridge",
+    "--rank",        "--depth",  "--batches",    "--batch-size", "--memory", "--save-every",
+    "--split",       "--shots",  "--max-length", "--in-order",   "--pack",   "--wording",
+    "--second",      "--answer", "--statistics"};
 
 }  // namespace
 
@@ -219,6 +221,11 @@ void TransportOptions::add(CLI::App& app, For command) {
   app.add_option("--rank", rank_, "what the statistics leave open: complete, arbitrary or truncate")
       ->capture_default_str();
   app.add_option(
+         "--statistics", statistics_,
+         "what is collected of a space: moments, rows (where there are fewer than it is wide; maps "
+         "become factors) or auto, rows where that is much cheaper")
+      ->capture_default_str();
+  app.add_option(
       "--depth", depth_,
       "where depths differ: match blocks by similarity (default), or interpolate the source");
   app.add_option("--batches", align.sampling.batches, "draw so many batches (default: use all)")
@@ -329,6 +336,11 @@ output::JobOptions TransportOptions::job() const {
       {{"complete", maps::Rank::kComplete},
        {"arbitrary", maps::Rank::kArbitrary},
        {"truncate", maps::Rank::kTruncate}});
+  job.align.statistics = chosen<transport::Statistics>(
+      "statistics", statistics_,
+      {{"auto", transport::Statistics::kAuto},
+       {"moments", transport::Statistics::kMoments},
+       {"rows", transport::Statistics::kRows}});
   job.align.depth = chosen<transport::Depth>(
       "depth", depth_.empty() ? "match" : depth_,
       {{"interpolate", transport::Depth::kInterpolate}, {"match", transport::Depth::kMatch}});

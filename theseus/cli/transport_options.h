@@ -33,7 +33,8 @@ class TransportOptions {
   CLI::App* app_ = nullptr;
   output::JobOptions job_;
   std::vector<std::filesystem::path> tuned_;
-  std::string norms_ = "diagonal", rank_ = "complete", depth_, memory_, device_ = "cpu";
+  std::string norms_ = "diagonal", rank_ = "complete", statistics_ = "auto", depth_, memory_,
+              device_ = "cpu";
   std::string mask_, vote_ = "mean", template_;
   int64_t threads_ = 0;
 };

@@ -75,6 +75,20 @@ double orthogonality(const at::Tensor& map) {
   return frobenius(t.matmul(t.t().matmul(z)) - z) / scale;
 }
 
+double orthogonality(const Factors& map) {
+  const auto m = map.source_width(), n = map.target_width();
+  if (m > n) {
+    return orthogonality(map.transposed());
+  }
+  if (n <= kExact) {
+    return orthogonality(map.dense());
+  }
+  const auto t = map.to(at::kDouble);
+  const auto z = probes_for(t.left);  // [m, k]
+  const auto back = t.before(t.after(z.t()).t());
+  return frobenius(back - z) / std::sqrt(static_cast<double>(m));
+}
+
 double asymmetry(const at::Tensor& matrix, const at::Tensor& map) {
   if (map.numel() == 0) {
     return 0;

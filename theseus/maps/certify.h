@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "theseus/maps/factors.h"
+
 namespace theseus::maps {
 
 // Up to this many rows and columns everything is float64; above, a map may be computed in float32,
@@ -19,6 +21,7 @@ at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like
 
 // |T T^T - I| over sqrt(m) for T [m, n] with m <= n, otherwise of T^T. Any real dtype; 0 when empty.
 double orthogonality(const at::Tensor& map);
+double orthogonality(const Factors& map);
 
 // |H - H^T| / |H| with H = C T^T for m <= n, C^T T otherwise. C [m, n] float64, T [m, n].
 double asymmetry(const at::Tensor& matrix, const at::Tensor& map);

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "theseus/maps/factors.h"
+
 namespace theseus::maps {
 
 // The partial isometry L R^T extended to a full one: on the complements of L and R it is the polar
@@ -11,5 +13,9 @@ namespace theseus::maps {
 // replaced by the nearest; undefined: the rectangular identity.
 // [ds, dt] float64 when `is_small`, otherwise float32.
 at::Tensor complete(const at::Tensor& left, const at::Tensor& right, const at::Tensor& prior);
+
+// The same map as factors, float64, without a matrix [ds, dt] anywhere: 2 r columns and those of the
+// prior, which is an isometry to 1e-5 or undefined.
+Factors complete_factors(const at::Tensor& left, const at::Tensor& right, const Factors& prior);
 
 }  // namespace theseus::maps

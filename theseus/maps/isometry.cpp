@@ -1,6 +1,7 @@
 #include "theseus/maps/isometry.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include <ATen/ATen.h>
@@ -56,6 +57,32 @@ void certify(Map& map) {
   map.isometry = true;
 }
 
+// The map as factors, or nothing where a matrix is the smaller or the prior is one.
+std::optional<Map> find_factored(
+    const Problem& problem, const at::Tensor& left, const at::Tensor& right, Map map, Rank rank) {
+  const auto ds = problem.source_width;
+  const auto dt = problem.target_width;
+  const auto open = std::min(ds, dt) - map.rank;
+  const bool partial = open == 0 || rank == Rank::kTruncate;
+  const auto& prior = problem.prior_factors;
+  const auto columns = partial ? map.rank : 2 * map.rank + (prior.defined() ? prior.count() : 0);
+  if (!problem.factored || !left.defined() || !right.defined() || problem.prior.defined() ||
+      !is_worthwhile(columns, ds, dt)) {
+    return std::nullopt;
+  }
+  map.factors =
+      (partial ? Factors{false, left, right} : complete_factors(left, right, prior)).to(at::kFloat);
+  map.completed = partial ? 0 : open;
+  if (open == map.completed) {
+    map.orthogonality = orthogonality(map.factors);
+    map.isometry = map.orthogonality <= kIsometry;
+    if (!map.isometry) {
+      return std::nullopt;  // a matrix can be polished
+    }
+  }
+  return map;
+}
+
 Map any_isometry(const Problem& problem, const at::Tensor& core) {
   const auto matrix = expand(problem, core);  // [ds, dt]
   const auto [u, s, vt] = at::linalg_svd(matrix, /*full_matrices=*/false);
@@ -85,11 +112,15 @@ Map isometry_from(const Problem& problem, const Polar& polar, Rank rank) {
       .condition = polar.condition};
   const auto left = compose(problem.source_basis, polar.left);    // [ds, r]
   const auto right = compose(problem.target_basis, polar.right);  // [dt, r]
+  if (auto found = find_factored(problem, left, right, map, rank)) {
+    return *std::move(found);
+  }
   const auto open = std::min(ds, dt) - polar.rank;
   if (open == 0 || rank == Rank::kTruncate) {
     map.matrix = as_map(product(left, right, ds, dt));
   } else {
-    map.matrix = as_map(complete(left, right, problem.prior));
+    const auto& prior = problem.prior_factors;
+    map.matrix = as_map(complete(left, right, prior.defined() ? prior.dense() : problem.prior));
     map.completed = open;
   }
   if (open == map.completed) {
@@ -101,7 +132,7 @@ Map isometry_from(const Problem& problem, const Polar& polar, Rank rank) {
 Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank) {
   require<NumericError>(
       core.abs().max().item<double>() > 0, "the matrix whose isometry is asked for is zero");
-  if (rank == Rank::kArbitrary) {
+  if (rank == Rank::kArbitrary && !problem.factored) {
     return any_isometry(problem, core);
   }
   return isometry_from(

@@ -13,7 +13,7 @@ namespace theseus::maps {
 Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank);
 
 // Likewise from a polar factor that is known already, in the problem's bases; kArbitrary is for
-// isometry_near alone and taken as kComplete here.
+// isometry_near alone and taken as kComplete here, as it is for a problem that wants factors.
 Map isometry_from(const Problem& problem, const Polar& polar, Rank rank);
 
 }  // namespace theseus::maps

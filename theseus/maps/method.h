@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "theseus/base/plugin.h"
+#include "theseus/maps/factors.h"
 
 namespace theseus::maps {
 
@@ -41,18 +42,22 @@ struct Problem {
   at::Tensor cross;         // [ks, kt]  S^T R in the bases
   at::Tensor source_gram;   // [ks, ks]  S^T S, when the method needs it
   at::Tensor target_gram;   // [kt, kt]  R^T R, likewise
-  // The map of a space with the same units and more rank (behind the activation function), or
-  // undefined.
+  // The map of a space with the same units and more rank (behind the activation function), as a matrix,
+  // as factors, or undefined.
   at::Tensor prior;  // [ds, dt]
+  Factors prior_factors;
+  bool factored = false;  // the map is wanted as factors, where these are the smaller
   // Units come in heads that move as a whole; 0: they do not. Only `permutation` cares.
   int64_t source_heads = 0;
   int64_t target_heads = 0;
   bool rigid_heads = false;  // positions within a head have a meaning of their own (rotary)
 };
 
-// T of one space: rows of the source times T are like the target's.
+// T of one space: rows of the source times T are like the target's. A matrix, or factors where the
+// problem wanted them and they are smaller.
 struct Map {
-  at::Tensor matrix;         // [ds, dt] float32
+  at::Tensor matrix = {};    // [ds, dt] float32
+  Factors factors = {};      // float32
   int64_t rank = 0;          // effective rank of the statistics
   int64_t completed = 0;     // directions that the prior or a fixed isometry filled in
   std::string route;         // how it was computed: "eigh", "svd", "assignment", ...
@@ -61,6 +66,15 @@ struct Map {
   double asymmetry = 0;  // |C T^T - T C^T| over |C T^T|, of the matrix C whose polar factor T is
   double condition = 0;  // largest over smallest singular value above the rank's threshold
   bool by_gradients = false;  // its statistics are of gradients, not of activations
+
+  int64_t source_width() const {
+    return factors.defined() ? factors.source_width() : matrix.size(0);
+  }
+  int64_t target_width() const {
+    return factors.defined() ? factors.target_width() : matrix.size(1);
+  }
+  at::Tensor dense() const { return factors.defined() ? factors.dense() : matrix; }
+  c10::Device device() const { return (factors.defined() ? factors.left : matrix).device(); }
 };
 
 // Where a method's statistics come from.

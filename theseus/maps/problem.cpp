@@ -54,6 +54,11 @@ void check_widths(const Problem& problem) {
         problem.prior.sizes(), ", expected [", ds, ", ", dt, "]");
     require<NumericError>(is_finite(problem.prior), "the prior holds a value that is not finite");
   }
+  if (const auto& prior = problem.prior_factors; prior.defined()) {
+    require(
+        prior.source_width() == ds && prior.target_width() == dt, "the prior maps ",
+        prior.source_width(), " to ", prior.target_width(), ", expected ", ds, " to ", dt);
+  }
 }
 
 void check_same_widths(const Problem& problem, std::string_view method) {
@@ -123,11 +128,16 @@ Map rectangular_identity(const Problem& problem) {
 }
 
 Map linear_map(const Problem& problem, const at::Tensor& core, const Spectrum& gram) {
-  return {
-      .matrix = as_map(expand(problem, core)),
-      .rank = gram.rank(),
-      .route = "eigh",
-      .condition = gram.condition()};
+  Map map{.rank = gram.rank(), .route = "eigh", .condition = gram.condition()};
+  const auto& right = problem.target_basis;
+  const bool factored = problem.factored && problem.source_basis.defined() && right.defined() &&
+                        is_worthwhile(right.size(1), problem.source_width, problem.target_width);
+  if (factored) {
+    map.factors = {false, as_map(problem.source_basis.matmul(core)), as_map(right)};
+  } else {
+    map.matrix = as_map(expand(problem, core));
+  }
+  return map;
 }
 
 }  // namespace theseus::maps

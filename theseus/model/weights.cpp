@@ -37,9 +37,14 @@ const at::Tensor& Weights::operator[](const std::string& tensor) {
   const auto found = slots_.find(tensor);
   require<InternalError>(found != slots_.end(), "tensor ", tensor, " was not declared");
   Slot& slot = found->second;
-  if (!slot.value.defined()) {
-    slot.value = slot.replacement.defined() ? placed(slot.replacement, "the adapter's " + tensor)
-                                            : placed(checkpoint_->tensor(slot.stored), slot.stored);
+  if (!slot.value.defined() && slot.replacement.defined()) {
+    slot.value = placed(slot.replacement, "the adapter's " + tensor);
+  } else if (!slot.value.defined()) {
+    const auto stored = checkpoint_->tensor(slot.stored);
+    slot.value = placed(stored, slot.stored);
+    if (!slot.value.is_same(stored) && slot.value.data_ptr() != stored.data_ptr()) {
+      checkpoint_->forget(slot.stored);  // a copy: the file's pages need not be in memory, too
+    }
   }
   return slot.value;
 }

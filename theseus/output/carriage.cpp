@@ -145,6 +145,7 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     require_factors(plan_, opened_, maps_->route);
   }
   if (maps_->aligner) {
+    maps_->aligner->set_loads(transport::loads_of(plan_, &*opened_.update));
     schedule_ = maps_->aligner->schedule(transport::spaces_of(plan_));
   }
   require_space(

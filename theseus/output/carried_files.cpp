@@ -77,9 +77,14 @@ void CarriedFiles::open() {
 
 transport::Carried CarriedFiles::read(const std::string& parameter) const {
   const auto& file = *files_.at(parameter);
+  if (!last_.empty() && last_ != parameter) {  // its pages come again when they are looked at again
+    files_.at(last_)->forget(last_ + kDelta);
+    last_.clear();
+  }
   transport::Carried result;
   if (file.find(parameter + kDelta) != nullptr) {
     result.delta = file.tensor(parameter + kDelta);
+    last_ = parameter;
   } else {
     result.factors = update::LowRank{
         .up = file.tensor(parameter + kUp),

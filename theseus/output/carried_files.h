@@ -34,6 +34,7 @@ class CarriedFiles {
  private:
   std::filesystem::path directory_;
   std::map<std::string, std::shared_ptr<const checkpoint::Checkpoint>> files_;  // by parameter
+  mutable std::string last_;  // the parameter whose delta was read last
   nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
 };
 

@@ -83,7 +83,7 @@ std::map<std::string, Likeness> HeldOut::measure(int64_t stage, const transport:
     if (!problem.cross.defined()) {
       continue;
     }
-    const auto matrix = map.matrix.to(problem.cross.device(), at::kDouble);
+    const auto matrix = map.dense().to(problem.cross.device(), at::kDouble);
     const auto identity = at::eye(matrix.size(0), matrix.size(1), matrix.options());
     const auto mapped = energies(problem, matrix);
     result[space] = {

@@ -63,7 +63,7 @@ class Library {
 
 ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) {
   auto opened = open_all(options, watch);
-  const auto maps = find_maps(options, opened, {}, watch);
+  auto maps = find_maps(options, opened, {}, watch);
   const auto plan = plan_of(options, opened, maps.route, maps.towers);
   const auto write = write_word(options, opened.update ? &*opened.update : nullptr, *maps.method);
   ordered_json record = {{"method", method_word(options, opened)}, {"write", write}};
@@ -71,6 +71,7 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
     record["match"] = maps.aligner->matcher_words();
     record["depth"] =
         describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
+    maps.aligner->set_loads(transport::loads_of(plan, opened.update ? &*opened.update : nullptr));
     const auto schedule = maps.aligner->schedule(transport::spaces_of(plan));
     record["schedule"] = describe_schedule(schedule);
     record["disk_bytes"] = disk_needed(write, opened.target, plan, &schedule);
@@ -152,12 +153,9 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   const auto schedule = maps.aligner->schedule(needed);
   const auto stages = work.path() / "stages";
   fs::create_directories(stages);
-  int64_t bytes = 0;
-  for (const auto& space : needed) {
-    const auto width = opened.target.architecture().spaces.at(space).width;
-    bytes += width * width * 12;
-  }
-  require_space(work.path(), bytes + (schedule.spill ? 2 * schedule.cost.states : 0), "the maps");
+  require_space(
+      work.path(), schedule.cost.files + (schedule.spill ? 2 * schedule.cost.states : 0),
+      "the maps");
   CarriedFiles files(work.path());
   auto rows = ordered_json::array();
   work.keep();

@@ -10,6 +10,7 @@
 
 #include "theseus/transport/alignment.h"
 #include "theseus/transport/depth.h"
+#include "theseus/update/norm.h"
 
 namespace theseus::output {
 
@@ -98,6 +99,7 @@ ordered_json describe_schedule(const transport::Schedule& schedule) {
       {"hidden_states", schedule.spill ? "in files" : "in memory"},
       {"hidden_state_bytes", schedule.cost.states},
       {"peak_memory_bytes", schedule.cost.peak},
+      {"statistics", {{"rows", schedule.kept}, {"moments", schedule.summed}}},
       {"flops",
        {{"forward", schedule.cost.forward},
         {"statistics", schedule.cost.statistics},
@@ -115,10 +117,9 @@ ordered_json describe_update(const std::vector<Disposition>& plan, const Opened&
       continue;
     }
     const auto factors = opened.update->find_low_rank(parameter);
-    const auto square =
-        factors
-            ? std::pow(factors->norm(), 2)
-            : opened.update->find_delta(parameter).to(at::kDouble).square().sum().item<double>();
+    const auto square = factors
+                            ? std::pow(factors->norm(), 2)
+                            : std::pow(update::norm_of(opened.update->find_delta(parameter)), 2);
     all += square;
     if (const auto reason = left.reason(parameter)) {
       kept += square;

@@ -16,6 +16,17 @@ void accumulate(at::Tensor& sum, const at::Tensor& term) {
   sum = sum.defined() ? sum.add_(term) : term;
 }
 
+// Float32, and no part of something larger that would stay in memory with them.
+at::Tensor own_rows(const at::Tensor& rows) {
+  const auto result = rows.to(at::kFloat).contiguous();
+  const auto bytes = static_cast<size_t>(result.numel()) * result.element_size();
+  return result.storage().nbytes() > bytes ? result.clone() : result;
+}
+
+at::Tensor together(const std::vector<at::Tensor>& pieces) {
+  return pieces.size() == 1 ? pieces.front() : at::cat(pieces, 0);
+}
+
 }  // namespace
 
 at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
@@ -32,8 +43,7 @@ at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
   return sum;
 }
 
-void PairMoments::add(
-    const at::Tensor& source, const at::Tensor& target, Grams grams, int64_t tokens) {
+void PairMoments::count(const at::Tensor& source, const at::Tensor& target, int64_t tokens) {
   require<InternalError>(
       source.dim() == 2 && target.dim() == 2 && source.size(0) == target.size(0) &&
           source.size(0) > 0 &&
@@ -42,13 +52,6 @@ void PairMoments::add(
       "rows ", source.sizes(), " paired with ", target.sizes());
   accumulate(source_sum, source.sum(0, false, at::kDouble));
   accumulate(target_sum, target.sum(0, false, at::kDouble));
-  accumulate(cross, product_of_rows(source, target));
-  if (grams.source) {
-    accumulate(source_gram, product_of_rows(source, source));
-  }
-  if (grams.target) {
-    accumulate(target_gram, product_of_rows(target, target));
-  }
   rows += source.size(0);
   distinct += tokens > 0 ? std::min(tokens, source.size(0)) : source.size(0);
   require<NumericError>(
@@ -56,12 +59,49 @@ void PairMoments::add(
       "an activation is NaN or infinite");
 }
 
+void PairMoments::add(
+    const at::Tensor& source, const at::Tensor& target, Grams grams, int64_t tokens) {
+  require<InternalError>(!keeps_rows(), "rows are multiplied where earlier ones are kept");
+  count(source, target, tokens);
+  accumulate(cross, product_of_rows(source, target));
+  if (grams.source) {
+    accumulate(source_gram, product_of_rows(source, source));
+  }
+  if (grams.target) {
+    accumulate(target_gram, product_of_rows(target, target));
+  }
+}
+
+void PairMoments::keep(const at::Tensor& source, const at::Tensor& target, int64_t tokens) {
+  require<InternalError>(!cross.defined(), "rows are kept where earlier ones are multiplied");
+  count(source, target, tokens);
+  source_rows.push_back(own_rows(source));
+  target_rows.push_back(own_rows(target));
+}
+
+std::pair<at::Tensor, at::Tensor> PairMoments::kept() const {
+  return {together(source_rows), together(target_rows)};
+}
+
+PairMoments PairMoments::multiplied(Grams grams) const {
+  PairMoments result;
+  const auto [source, target] = kept();
+  result.add(source, target, grams, distinct);
+  return result;
+}
+
 void PairMoments::merge(const PairMoments& other) {
+  require<InternalError>(
+      rows == 0 || keeps_rows() == other.keeps_rows(), "rows merged with sums of rows");
   rows += other.rows;
   distinct += other.distinct;
   accumulate(source_sum, other.source_sum.clone());
   accumulate(target_sum, other.target_sum.clone());
-  accumulate(cross, other.cross.clone());
+  source_rows.insert(source_rows.end(), other.source_rows.begin(), other.source_rows.end());
+  target_rows.insert(target_rows.end(), other.target_rows.begin(), other.target_rows.end());
+  if (other.cross.defined()) {
+    accumulate(cross, other.cross.clone());
+  }
   if (other.source_gram.defined()) {
     accumulate(source_gram, other.source_gram.clone());
   }
@@ -73,7 +113,13 @@ void PairMoments::merge(const PairMoments& other) {
 PairMoments PairMoments::centred() const {
   const auto m = static_cast<double>(rows);
   PairMoments result = *this;
-  result.cross = cross - at::outer(source_sum, target_sum / m);
+  if (keeps_rows()) {
+    const auto [source, target] = kept();
+    result.source_rows = {source.to(at::kDouble) - source_sum / m};
+    result.target_rows = {target.to(at::kDouble) - target_sum / m};
+  } else {
+    result.cross = cross - at::outer(source_sum, target_sum / m);
+  }
   result.source_sum = at::zeros_like(source_sum);
   result.target_sum = at::zeros_like(target_sum);
   if (source_gram.defined()) {
@@ -90,8 +136,14 @@ std::vector<std::pair<std::string, at::Tensor>> PairMoments::tensors() const {
       {"rows", at::tensor(rows, at::kLong)},
       {"distinct", at::tensor(distinct, at::kLong)},
       {"source_sum", source_sum},
-      {"target_sum", target_sum},
-      {"cross", cross}};
+      {"target_sum", target_sum}};
+  if (keeps_rows()) {
+    const auto [source, target] = kept();
+    result.emplace_back("source_rows", source);
+    result.emplace_back("target_rows", target);
+  } else {
+    result.emplace_back("cross", cross);
+  }
   if (source_gram.defined()) {
     result.emplace_back("source_gram", source_gram);
   }
@@ -113,14 +165,24 @@ PairMoments PairMoments::from(const std::map<std::string, at::Tensor>& tensors) 
       .source_gram = find("source_gram"),
       .target_gram = find("target_gram")};
   const auto count = find("rows"), distinct = find("distinct");
+  const auto source = find("source_rows"), target = find("target_rows");
+  const auto is_shaped = [](const at::Tensor& tensor, int64_t rows, int64_t columns) {
+    return tensor.defined() && tensor.dim() == 2 && tensor.size(0) == rows &&
+           tensor.size(1) == columns;
+  };
   require(
       count.defined() && distinct.defined() && result.source_sum.defined() &&
-          result.target_sum.defined() && result.cross.defined() && result.cross.dim() == 2 &&
-          result.cross.size(0) == result.source_sum.numel() &&
-          result.cross.size(1) == result.target_sum.numel(),
+          result.target_sum.defined(),
       "these are not moments of paired rows");
   result.rows = count.item<int64_t>();
   result.distinct = distinct.item<int64_t>();
+  const auto ds = result.source_sum.numel(), dt = result.target_sum.numel();
+  const bool rows_kept = is_shaped(source, result.rows, ds) && is_shaped(target, result.rows, dt);
+  require(rows_kept || is_shaped(result.cross, ds, dt), "these are not moments of paired rows");
+  if (rows_kept) {
+    result.source_rows = {source};
+    result.target_rows = {target};
+  }
   return result;
 }
 

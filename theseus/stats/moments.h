@@ -18,21 +18,32 @@ struct Grams {
 
 // Second moments of paired rows: row i of `source` and row i of `target` are the two models'
 // activations in the same space for the same token. Sums, so they add up over batches and processes.
-// All tensors are float64.
+// All sums are float64. Where a space is wider than there are rows, the rows themselves are the smaller: then
+// there is no `cross` and there are no Grams, and merging puts one's rows behind the other's.
 struct PairMoments {
   int64_t rows = 0;
-  int64_t distinct = 0;    // tokens of the model that had fewer: rows made of them are no more
-  at::Tensor source_sum;   // [ds]
-  at::Tensor target_sum;   // [dt]
-  at::Tensor cross;        // [ds, dt]  sum of s r^T
-  at::Tensor source_gram;  // [ds, ds]  sum of s s^T, or undefined
-  at::Tensor target_gram;  // [dt, dt]  sum of r r^T, or undefined
+  int64_t distinct = 0;         // tokens of the model that had fewer: rows made of them are no more
+  at::Tensor source_sum;        // [ds]
+  at::Tensor target_sum;        // [dt]
+  at::Tensor cross = {};        // [ds, dt]  sum of s r^T, or undefined: the rows are kept
+  at::Tensor source_gram = {};  // [ds, ds]  sum of s s^T, or undefined
+  at::Tensor target_gram = {};  // [dt, dt]  sum of r r^T, or undefined
+  std::vector<at::Tensor> source_rows = {};  // float32 [n, ds] each
+  std::vector<at::Tensor> target_rows = {};  // float32 [n, dt] each
 
   // Adds n paired rows [n, ds] and [n, dt] that were made of `tokens` (0: of n). Throws InternalError when row counts or widths differ,
   // NumericError on a non-finite value.
   void add(
       const at::Tensor& source, const at::Tensor& target, Grams grams = {}, int64_t tokens = 0);
+  // Likewise, and keeps the rows instead of multiplying them. Either all are kept or none.
+  void keep(const at::Tensor& source, const at::Tensor& target, int64_t tokens = 0);
   void merge(const PairMoments& other);
+
+  bool keeps_rows() const { return !source_rows.empty(); }
+  // All that are kept, [rows, ds] and [rows, dt].
+  std::pair<at::Tensor, at::Tensor> kept() const;
+  // The moments of those that are kept.
+  PairMoments multiplied(Grams grams) const;
 
   // The same about the means.
   PairMoments centred() const;
@@ -40,6 +51,10 @@ struct PairMoments {
   // Named tensors, for a file; `from` is their inverse.
   std::vector<std::pair<std::string, at::Tensor>> tensors() const;
   static PairMoments from(const std::map<std::string, at::Tensor>& tensors);
+
+ private:
+  // Counts and sums.
+  void count(const at::Tensor& source, const at::Tensor& target, int64_t tokens);
 };
 
 // left^T right [dl, dr] in float64 of float32 rows [n, dl] and [n, dr]. Small products are computed in

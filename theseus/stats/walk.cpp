@@ -124,7 +124,11 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
       require(
           paired.source.size(0) == paired.target.size(0), "the source has ", paired.source.size(0),
           " rows, the target ", paired.target.size(0));
-      moments[space].add(paired.source, paired.target, collect_.grams, tokens);
+      if (collect_.kept.contains(space)) {
+        moments[space].keep(paired.source, paired.target, tokens);
+      } else {
+        moments[space].add(paired.source, paired.target, collect_.grams, tokens);
+      }
     });
   }
 }

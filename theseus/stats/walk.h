@@ -26,7 +26,8 @@ struct WalkState {
 struct Collect {
   std::map<std::string, const Matcher*> matchers;  // by tower
   Grams grams;
-  std::set<std::string> observed;  // the target's spaces whose moments are wanted
+  std::set<std::string> observed;   // the target's spaces whose moments are wanted
+  std::set<std::string> kept = {};  // of these, those whose rows are kept instead
   // A block runs again, with the weights that it has then, before the next one begins.
   bool in_order = false;
 };

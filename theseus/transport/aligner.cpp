@@ -130,6 +130,25 @@ stats::Grams Aligner::grams() const {
   return {.source = needs_.source_gram, .target = needs_.target_gram};
 }
 
+std::map<std::string, int64_t> Aligner::rows_by_tower() const {
+  std::map<std::string, int64_t> rows;
+  const auto words = matcher_words();
+  for (const auto& [tower, tokens] : target_tokens_) {
+    const auto found = words.find(tower);
+    if (found != words.end()) {
+      const bool one = found->second == "mean" || found->second == "cls";  // row a sequence
+      rows[tower] = calibration_->sequences() * (one ? 1 : tokens);
+    }
+  }
+  return rows;
+}
+
+SpaceSet Aligner::rows_kept_of(const SpaceSet& observed) const {
+  return rows_kept(
+      observed, source_.architecture(), target_.architecture(), rows_by_tower(),
+      options_.statistics);
+}
+
 std::vector<std::string> Aligner::notes(const SpaceSet& needed) const {
   std::map<std::string, int64_t> widest;  // by tower, in the narrower of the two models
   for (const auto& [space, there] : source_.architecture().spaces) {
@@ -148,14 +167,10 @@ std::vector<std::string> Aligner::notes(const SpaceSet& needed) const {
         "the vocabularies are of one size, but not both models have tokenizer files to compare: "
         "token i must mean the same in both");
   }
-  const auto words = matcher_words();
-  for (const auto& [tower, tokens] : target_tokens_) {
-    const auto found = words.find(tower);
-    if (!method_->needs.moments || found == words.end() || !widest.contains(tower)) {
+  for (const auto& [tower, rows] : rows_by_tower()) {
+    if (!method_->needs.moments || !widest.contains(tower)) {
       continue;
     }
-    const bool one = found->second == "mean" || found->second == "cls";  // row a sequence
-    const auto rows = calibration_->sequences() * (one ? 1 : tokens);
     if (rows < widest.at(tower)) {
       notes.push_back(c10::str(
           tower, ": at most ", rows, " rows for spaces up to ", widest.at(tower),
@@ -167,11 +182,13 @@ std::vector<std::string> Aligner::notes(const SpaceSet& needed) const {
 
 Schedule Aligner::schedule(const SpaceSet& needed) const {
   const Solver solver(source_, target_, route_, *method_, options_.maps);
+  const auto observed = solver.observed_for(needed);
   const ScheduleInput input{
       .source = source_.architecture(),
       .target = target_.architecture(),
       .route = route_,
-      .observed = solver.observed_for(needed),
+      .observed = observed,
+      .kept = rows_kept_of(observed),
       .needed = needed,
       .grams = grams(),
       .source_tokens = source_tokens_,
@@ -179,7 +196,8 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .batch_size = options_.sampling.batch_size,
       .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
       .one_by_one = options_.in_order,
-      .processes = processes().size()};
+      .processes = processes().size(),
+      .loads = loads_};
   return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory());
 }
 
@@ -307,11 +325,13 @@ void Aligner::run(
   if (const auto graded = solver.graded_for(needed); !graded.empty()) {
     solver.use_gradients(collect_gradients(graded, work, watch));
   }
+  const auto observed = solver.observed_for(needed);
   stats::Walk walk(
       source_, target_, route_,
       {.matchers = matchers_,
        .grams = grams(),
-       .observed = solver.observed_for(needed),
+       .observed = observed,
+       .kept = rows_kept_of(observed),
        .in_order = options_.in_order});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone());

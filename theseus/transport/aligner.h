@@ -11,6 +11,7 @@
 #include "theseus/model/model.h"
 #include "theseus/stats/calibration.h"
 #include "theseus/transport/depth.h"
+#include "theseus/transport/rows_kept.h"
 #include "theseus/transport/schedule.h"
 #include "theseus/transport/solve.h"
 
@@ -24,6 +25,7 @@ struct AlignOptions {
   std::string match;  // empty: grid for images, tokens for text
   maps::Options maps;
   Depth depth = Depth::kMatch;
+  Statistics statistics = Statistics::kAuto;
   stats::Sampling sampling;
   int64_t memory = 0;  // bytes; 0: what is free
   // Each block's maps are made with the blocks before it as fine-tuning and the update leave them.
@@ -77,6 +79,8 @@ class Aligner {
 
   // What is doubtful beforehand: fewer rows than a space is wide, vocabularies that cannot be compared.
   std::vector<std::string> notes(const SpaceSet& needed) const;
+  // What will be carried through the maps, which takes memory, too: before schedule() and run().
+  void set_loads(std::vector<Load> loads) { loads_ = std::move(loads); }
   Schedule schedule(const SpaceSet& needed) const;
   // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry".
   const Seconds& seconds() const { return seconds_; }
@@ -111,6 +115,9 @@ class Aligner {
       const SpaceSet& needed,
       std::map<int64_t, stats::Moments>& moments,
       const Sink& sink);
+  // Of the calibration at most, by tower.
+  std::map<std::string, int64_t> rows_by_tower() const;
+  SpaceSet rows_kept_of(const SpaceSet& observed) const;
   // From `work`, where an earlier process has left them, or over the whole calibration.
   std::map<int64_t, stats::Moments> collect_gradients(
       const SpaceSet& graded, const std::filesystem::path& work, const Watch& watch);
@@ -126,6 +133,7 @@ class Aligner {
   stats::Route route_;
   at::Tensor similarity_;
   bool same_words_ = true;  // or nothing to compare them by
+  std::vector<Load> loads_;
   Seconds seconds_;
 };
 

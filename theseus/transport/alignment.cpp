@@ -20,6 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kFormat = 1;
+// With maps as factors, SPACE/left and SPACE/right instead of SPACE, which a reader of format 1 cannot use.
+constexpr int kFormatOfFactors = 2;
+constexpr const char* kLeft = "/left";
+constexpr const char* kRight = "/right";
+
+// A row of `spaces` whose map is kept as factors says so: how many columns, and what they are added to.
+bool is_factored(const nlohmann::json& row) {
+  return row.contains("factors");
+}
 
 fs::path maps_file(const fs::path& directory, int64_t stage) {
   return directory / c10::str("maps-", stage, ".safetensors");
@@ -40,6 +49,10 @@ void check(const nlohmann::json& about) {
     for (const char* number : {"stage", "source_width", "target_width", "rank", "completed"}) {
       row.at(number).get<int64_t>();
     }
+    if (is_factored(row)) {
+      row.at("factors").get<int64_t>();
+      row.at("added_to").get<std::string>();
+    }
   }
 }
 
@@ -51,8 +64,12 @@ nlohmann::ordered_json describe(int64_t stage, const MapSet& maps, const stats::
     nlohmann::ordered_json row = {
         {"stage", stage},
         {"space", space},
-        {"source_width", map.matrix.size(0)},
-        {"target_width", map.matrix.size(1)}};
+        {"source_width", map.source_width()},
+        {"target_width", map.target_width()}};
+    if (map.factors.defined()) {
+      row["factors"] = map.factors.count();
+      row["added_to"] = map.factors.identity ? "identity" : "zero";
+    }
     if (const auto found = moments.find(space); found != moments.end()) {
       row["rows"] = found->second.rows;
     }
@@ -110,9 +127,11 @@ Alignment Alignment::open(const fs::path& directory) {
     result.directory_ = directory;
     result.about_ = Json::parse_file(directory / kAlignmentFile).raw();
     try {
+      const auto format = result.about_.value("format", 0);
       require(
-          result.about_.value("format", 0) == kFormat, "it has format ",
-          result.about_.value("format", 0), "; this theseus reads format ", kFormat);
+          format == kFormat || format == kFormatOfFactors, "it has format ", format,
+          "; this theseus reads formats ", kFormat, " and ", kFormatOfFactors,
+          ": read it with the theseus that wrote it, or make it anew");
       result.route_ = read_route(result.about_.at("depth"));
       check(result.about_);
     } catch (const nlohmann::json::exception& error) {
@@ -130,8 +149,23 @@ MapSet Alignment::maps(int64_t stage) const {
     return maps;
   }
   const auto file = checkpoint::Checkpoint::open(path);
+  std::set<std::string> plain;  // beside factors
   for (const auto& info : file.tensors()) {
-    maps[info.name] = {.matrix = file.tensor(info.name)};
+    plain.insert(info.name);
+  }
+  for (const auto& row : about_.at("spaces")) {
+    const auto space = row.at("space").get<std::string>();
+    if (row.at("stage") == stage && is_factored(row)) {
+      maps[space] = {
+          .factors = {
+              row.at("added_to") == "identity", file.tensor(space + kLeft),
+              file.tensor(space + kRight)}};
+      plain.erase(space + kLeft);
+      plain.erase(space + kRight);
+    }
+  }
+  for (const auto& name : plain) {
+    maps[name] = {.matrix = file.tensor(name)};
   }
   return maps;
 }
@@ -147,12 +181,20 @@ void Alignment::require_maps(const SpaceSet& needed) const {
       known = true;
       const auto path = maps_file(directory_, row.at("stage").get<int64_t>());
       const auto file = checkpoint::Checkpoint::open(path);
-      const auto* info = file.find(space);
-      const std::vector<int64_t> shape = {row.at("source_width"), row.at("target_width")};
-      require(
-          info != nullptr && info->shape == shape && info->dtype == "F32", path.string(),
-          " is damaged: expected ", space, " F32 ", at::IntArrayRef(shape),
-          "; make the alignment anew");
+      const auto expect = [&](const std::string& tensor, const char* rows, const char* columns) {
+        const auto* info = file.find(tensor);
+        const std::vector<int64_t> shape = {row.at(rows), row.at(columns)};
+        require(
+            info != nullptr && info->shape == shape && info->dtype == "F32", path.string(),
+            " is damaged: expected ", tensor, " F32 ", at::IntArrayRef(shape),
+            "; make the alignment anew");
+      };
+      if (is_factored(row)) {
+        expect(space + kLeft, "source_width", "factors");
+        expect(space + kRight, "target_width", "factors");
+      } else {
+        expect(space, "source_width", "target_width");
+      }
       const auto name = path.filename().string();
       require(
           !read.insert(name).second ||
@@ -174,18 +216,26 @@ at::Tensor Alignment::find_map(const std::string& space) const {
     return {};
   }
   require_maps({space});
-  return maps(stage).at(space).matrix;
+  return maps(stage).at(space).dense();
 }
 
 void Alignment::write_stage(
     const fs::path& directory, int64_t stage, const MapSet& maps, const stats::Moments& moments) {
   std::vector<std::pair<std::string, at::Tensor>> matrices, sums;
   for (const auto& [space, map] : maps) {
-    matrices.emplace_back(space, map.matrix.to(at::kCPU).contiguous());
+    if (map.factors.defined()) {
+      matrices.emplace_back(space + kLeft, map.factors.left.to(at::kCPU).contiguous());
+      matrices.emplace_back(space + kRight, map.factors.right.to(at::kCPU).contiguous());
+    } else {
+      matrices.emplace_back(space, map.matrix.to(at::kCPU).contiguous());
+    }
   }
   for (const auto& [space, pair] : moments) {
     for (const auto& [name, tensor] : pair.tensors()) {
-      sums.emplace_back(space + "/" + name, tensor.to(at::kCPU).contiguous());
+      if (!name.ends_with(
+              "_rows")) {  // an alignment is for others, too, and rows are of one's data
+        sums.emplace_back(space + "/" + name, tensor.to(at::kCPU).contiguous());
+      }
     }
   }
   if (!matrices.empty()) {
@@ -198,7 +248,11 @@ void Alignment::write_stage(
 
 void Alignment::write_about(const fs::path& directory, const nlohmann::ordered_json& about) {
   auto whole = about;
-  whole["format"] = kFormat;
+  const auto& spaces = about.at("spaces");
+  whole["format"] =
+      std::any_of(spaces.begin(), spaces.end(), [](const auto& row) { return is_factored(row); })
+          ? kFormatOfFactors
+          : kFormat;
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::directory_iterator(directory)) {
     if (entry.path().extension() == ".safetensors") {

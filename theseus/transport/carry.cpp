@@ -8,19 +8,19 @@
 
 #include "theseus/transport/carry.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "theseus/base/error.h"
+#include "theseus/update/norm.h"
 
 namespace theseus::transport {
 namespace {
 
-double norm_of(const at::Tensor& tensor) {
-  return std::sqrt(tensor.to(at::kDouble).square().sum().item<double>());
-}
+using update::norm_of;
 
 // FNV-1a: the same on every machine.
 uint64_t hash_of(const std::string& text) {
@@ -37,22 +37,52 @@ at::Tensor gaussian(at::IntArrayRef shape, double norm, uint64_t seed) {
   return noise * (norm / norm_of(noise));
 }
 
-const at::Tensor& matrix_of(const MapSet& maps, const std::string& space, int64_t width) {
+const maps::Map& map_of(const MapSet& maps, const std::string& space, int64_t width) {
   const auto found = maps.find(space);
   require<InternalError>(found != maps.end(), "there is no map of ", space);
-  const auto& matrix = found->second.matrix;
+  const auto& map = found->second;
   require<InternalError>(
-      matrix.size(0) == width, "the map of ", space, " is ", matrix.sizes(), " for a width of ",
-      width);
-  return matrix;
+      map.source_width() == width, "the map of ", space, " is from ", map.source_width(), " to ",
+      map.target_width(), " for a width of ", width);
+  return map;
 }
 
-// Axis `axis` of `delta` through T.
-at::Tensor through(const at::Tensor& delta, const at::Tensor& map, int64_t axis) {
-  if (delta.dim() == 1) {
-    return at::mv(map.t(), delta);
+// Axis `axis` of `value` through T, where T is.
+at::Tensor through(const at::Tensor& value, const maps::Map& map, int64_t axis) {
+  const auto delta = value.to(map.device());
+  if (const auto& factors = map.factors; factors.defined()) {
+    if (delta.dim() == 1) {
+      return factors.after(delta.unsqueeze(0)).squeeze(0);
+    }
+    return axis == 0 ? factors.transposed().before(delta) : factors.after(delta);
   }
-  return axis == 0 ? at::mm(map.t(), delta) : at::mm(delta, map);
+  const auto& matrix = map.matrix;
+  if (delta.dim() == 1) {
+    return at::mv(matrix.t(), delta);
+  }
+  return axis == 0 ? at::mm(matrix.t(), delta) : at::mm(delta, matrix);
+}
+
+// Rows begin .. begin + count - 1 of T.
+at::Tensor rows_of(const maps::Map& map, int64_t begin, int64_t count) {
+  return map.factors.defined() ? map.factors.rows(begin, count)
+                               : map.matrix.narrow(0, begin, count);
+}
+
+// A gain stays a gain. Factors become a matrix for some rows at a time.
+at::Tensor through_diagonal(const at::Tensor& gain, const maps::Map& out, const maps::Map& in) {
+  const auto delta = gain.to(out.device());
+  const auto width = delta.size(0);
+  const bool whole = !out.factors.defined() && !in.factors.defined();
+  const auto some = whole ? width : std::min<int64_t>(width, 512);
+  at::Tensor sum;
+  for (int64_t begin = 0; begin < width; begin += some) {
+    const auto count = std::min(some, width - begin);
+    const auto both = rows_of(out, begin, count) * rows_of(in, begin, count);
+    const auto part = at::mv(both.t(), delta.narrow(0, begin, count));
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
 }
 
 // An axis of labels or vocabulary stays as it is.
@@ -63,8 +93,7 @@ Carried through_maps(
     if (model::is_fixed(space)) {
       return factor;
     }
-    const auto& map = matrix_of(maps, space, factor.size(axis));
-    return through(factor.to(map.device()), map, axis).to(at::kCPU);
+    return through(factor, map_of(maps, space, factor.size(axis)), axis).to(at::kCPU);
   };
   Carried result{.source_norm = factors.norm()};
   result.factors = update::LowRank{
@@ -151,16 +180,14 @@ Carried Carrier::carried(
                    ? gaussian(delta.sizes(), result.source_norm, seed)
                    : delta;
   if (row.diagonal) {
-    const auto& out = matrix_of(maps, row.maps[0], value.size(0));
-    const auto& in = matrix_of(maps, row.maps[1], value.size(0));
-    value = at::mv((out * in).t(), value.to(out.device()));
+    value = through_diagonal(
+        value, map_of(maps, row.maps[0], value.size(0)), map_of(maps, row.maps[1], value.size(0)));
   } else {
     for (size_t axis = 0; axis < row.target->axes.size(); ++axis) {
       const auto& space = row.target->axes[axis];
       if (!model::is_fixed(space)) {
         const auto dimension = static_cast<int64_t>(axis);
-        const auto& map = matrix_of(maps, space, value.size(dimension));
-        value = through(value.to(map.device()), map, dimension);
+        value = through(value, map_of(maps, space, value.size(dimension)), dimension);
       }
     }
   }

@@ -167,6 +167,17 @@ SpaceSet spaces_of(const std::vector<Disposition>& plan) {
   return spaces;
 }
 
+std::vector<Load> loads_of(const std::vector<Disposition>& plan, const SourceUpdate* update) {
+  std::vector<Load> loads;
+  for (const auto& row : plan) {
+    if (row.carried) {
+      const auto factors = update == nullptr ? std::nullopt : update->find_low_rank(*row.source);
+      loads.push_back({row.source, row.target, factors ? factors->up.size(1) : 0});
+    }
+  }
+  return loads;
+}
+
 std::vector<const model::Parameter*> sources_of(
     const Disposition& row, const model::Architecture& source, const stats::Route& route) {
   if (row.target->block == model::kOuter) {

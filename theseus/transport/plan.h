@@ -42,6 +42,16 @@ std::vector<Disposition> make_plan(
 // Every space that the carried ones among `plan` need a map of.
 SpaceSet spaces_of(const std::vector<Disposition>& plan);
 
+// One parameter that is carried.
+struct Load {
+  const model::Parameter* source = nullptr;
+  const model::Parameter* target = nullptr;
+  int64_t rank = 0;  // of its factors; 0: a whole delta
+};
+
+// Everything that is carried. `update`: null when it is not known yet; then deltas are whole.
+std::vector<Load> loads_of(const std::vector<Disposition>& plan, const SourceUpdate* update);
+
 // The source's parameters whose deltas go into a carried one.
 std::vector<const model::Parameter*> sources_of(
     const Disposition& row, const model::Architecture& source, const stats::Route& route);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "theseus/transport/plan.h"
 #include "theseus/transport/solve.h"
 
 namespace theseus::transport {
@@ -18,6 +19,7 @@ struct Cost {
   double carry = 0;
   int64_t peak = 0;    // bytes of memory
   int64_t states = 0;  // bytes of hidden states between groups
+  int64_t files = 0;   // bytes of maps and moments, where they are kept
 };
 
 // Stages of the walk in groups: each group's statistics are collected over all batches, then solved
@@ -25,6 +27,7 @@ struct Cost {
 struct Schedule {
   std::vector<std::pair<int64_t, int64_t>> groups;  // first stage, one past the last
   bool spill = false;
+  int64_t kept = 0, summed = 0;  // spaces whose rows are kept, and whose moments are summed up
   Cost cost;
 };
 
@@ -32,8 +35,9 @@ struct ScheduleInput {
   const model::Architecture& source;
   const model::Architecture& target;
   const stats::Route& route;
-  SpaceSet observed;  // see Solver::observed_for
-  SpaceSet needed;    // maps to be solved
+  SpaceSet observed;   // see Solver::observed_for
+  SpaceSet kept = {};  // of these, those whose rows are kept
+  SpaceSet needed;     // maps to be solved
   stats::Grams grams;
   std::map<std::string, int64_t> source_tokens, target_tokens;  // a sequence, by tower
   int64_t batch_size = 0;
@@ -42,6 +46,7 @@ struct ScheduleInput {
   // Processes that share the sequences and solve the blocks of a group side by side: as many, then, as
   // memory allows.
   int64_t processes = 1;
+  std::vector<Load> loads = {};  // what is carried through the maps; empty: nothing is
 };
 
 // Groups as small as the target's blocks when the hidden states fit `memory` beside them: nothing is

@@ -22,8 +22,14 @@ struct Unit {
 };
 
 json about(const std::string& space, const maps::Map& map) {
-  return {{"space", space},     {"rank", map.rank},         {"completed", map.completed},
-          {"route", map.route}, {"isometry", map.isometry}, {"by_gradients", map.by_gradients}};
+  return {{"space", space},
+          {"factored", map.factors.defined()},
+          {"identity", map.factors.identity},
+          {"rank", map.rank},
+          {"completed", map.completed},
+          {"route", map.route},
+          {"isometry", map.isometry},
+          {"by_gradients", map.by_gradients}};
 }
 
 // Numbers that may be infinite, which JSON does not know.
@@ -31,9 +37,21 @@ at::Tensor numbers_of(const maps::Map& map) {
   return at::tensor({map.orthogonality, map.asymmetry, map.condition}, at::kDouble);
 }
 
-maps::Map map_of(const json& about, const at::Tensor& matrix, const at::Tensor& numbers) {
+// A map's tensors, always as many.
+std::vector<at::Tensor> tensors_of(const maps::Map& map) {
+  const bool factored = map.factors.defined();
   return {
-      .matrix = matrix,
+      factored ? map.factors.left : map.matrix, factored ? map.factors.right : at::empty({0}),
+      numbers_of(map)};
+}
+
+maps::Map map_of(const json& about, const at::Tensor* tensors) {
+  const bool factored = about.at("factored");
+  const auto& numbers = tensors[2];
+  return {
+      .matrix = factored ? at::Tensor() : tensors[0],
+      .factors =
+          factored ? maps::Factors{about.at("identity"), tensors[0], tensors[1]} : maps::Factors(),
       .rank = about.at("rank"),
       .completed = about.at("completed"),
       .route = about.at("route"),
@@ -127,19 +145,20 @@ std::map<int64_t, SpaceSet> share_of(
 
 MapSet gathered(const cluster::Processes& processes, const MapSet& maps) {
   // Nothing of a map may be forgotten below.
-  static_assert(sizeof(maps::Map) == 96, "a map has other members than are sent here");
+  static_assert(sizeof(maps::Map) == 120, "a map has other members than are sent here");
   cluster::Parcel parcel;
   json rows = json::array();
   for (const auto& [space, map] : maps) {
     rows.push_back(about(space, map));
-    parcel.tensors.insert(parcel.tensors.end(), {map.matrix, numbers_of(map)});
+    const auto tensors = tensors_of(map);
+    parcel.tensors.insert(parcel.tensors.end(), tensors.begin(), tensors.end());
   }
   parcel.text = rows.dump();
   MapSet all = maps;
   for (const auto& other : processes.gather_in_first(parcel)) {
     const auto found = json::parse(other.text);
     for (size_t i = 0; i < found.size(); ++i) {
-      all[found[i].at("space")] = map_of(found[i], other.tensors[2 * i], other.tensors[2 * i + 1]);
+      all[found[i].at("space")] = map_of(found[i], other.tensors.data() + 3 * i);
     }
   }
   return processes.first() ? all : MapSet();

@@ -4,6 +4,9 @@
 //
 // A layer that widens fills only as many directions as its input has. Then with thin QR factors
 // A = Q R the problem is C_out = Q_s (R_s C~ R_t^T) Q_t^T, and the small core is solved.
+//
+// Where rows are kept, X [M, d] with M < d, the output's are X~ A^T, and with thin QR factors X^T = Q R of both
+// sides C = Q_s (R_s R_t^T) Q_t^T: the same, with a core of M x M.
 
 #include "theseus/transport/solve.h"
 
@@ -24,13 +27,29 @@ at::Tensor with_ones(
       {at::cat({cross, left.unsqueeze(1)}, 1), at::cat({right.unsqueeze(0), count}, 1)}, 0);
 }
 
-// Thin QR when the layer widens: {Q, R}; otherwise {undefined, A}.
+// Thin QR of what is taller than wide: {Q, R}; otherwise {undefined, A}.
 std::pair<at::Tensor, at::Tensor> thin(const at::Tensor& affine) {
   if (affine.size(0) <= affine.size(1)) {
     return {at::Tensor(), affine};
   }
   auto [q, r] = at::linalg_qr(affine);
   return {q, r};
+}
+
+// The statistics of paired rows S [M, ds] and R [M, dt].
+void use_rows(
+    const at::Tensor& source,
+    const at::Tensor& target,
+    const maps::Needs& needs,
+    maps::Problem& problem) {
+  const auto [source_basis, s] = thin(source.to(at::kDouble).t());
+  const auto [target_basis, r] = thin(target.to(at::kDouble).t());
+  problem.source_basis = source_basis;
+  problem.target_basis = target_basis;
+  problem.factored = true;
+  problem.cross = at::mm(s, r.t());
+  problem.source_gram = needs.source_gram ? at::mm(s, s.t()) : at::Tensor();
+  problem.target_gram = needs.target_gram ? at::mm(r, r.t()) : at::Tensor();
 }
 
 // What float32 activations that are all the same leave of C once their means s / M and r / M are taken off:
@@ -205,11 +224,11 @@ maps::Map Solver::solve_by_gradients(
   question.noise = kRounding;
   add_sizes(space, stage, question);
   if (otherwise != nullptr) {
-    const auto device = otherwise->matrix.device();  // gradients come from a file
+    const auto device = otherwise->device();  // gradients come from a file
     for (auto* tensor : {&question.cross, &question.source_gram, &question.target_gram}) {
       *tensor = tensor->defined() ? tensor->to(device) : *tensor;
     }
-    question.prior = otherwise->matrix.to(at::kDouble);
+    question.prior = otherwise->dense().to(at::kDouble);
   }
   auto map = method_.solve(question, options_);
   map.by_gradients = true;
@@ -227,7 +246,7 @@ const stats::PairMoments* Solver::find_moments(
 
 maps::Problem Solver::from_observed(const stats::PairMoments& moments) const {
   const auto used = options_.center ? moments.centred() : moments;
-  return {
+  maps::Problem problem{
       .rows = used.distinct - (options_.center ? 1 : 0),
       .floor = options_.center
                    ? rounding_of_centring(moments.source_sum, moments.target_sum, moments.rows)
@@ -235,9 +254,52 @@ maps::Problem Solver::from_observed(const stats::PairMoments& moments) const {
       .cross = used.cross,
       .source_gram = used.source_gram,
       .target_gram = used.target_gram};
+  if (used.keeps_rows()) {
+    const auto [source, target] = used.kept();
+    use_rows(source, target, maps::needs_of(method_, options_), problem);
+  }
+  return problem;
 }
 
 at::Tensor Solver::affine(
+    const model::Model& model,
+    const model::Linear& layer,
+    size_t part,
+    const stats::SourceBlock* block,
+    c10::Device device) const {
+  const auto [weight, bias] = layer_of(model, layer, part, block, device);
+  if (options_.center) {
+    return weight.to(at::kDouble);
+  }
+  const auto wide = weight.to(at::kDouble);
+  const auto last =
+      bias.defined() ? bias.to(at::kDouble) : at::zeros({wide.size(0)}, wide.options());
+  return at::cat({wide, last.unsqueeze(1)}, 1);
+}
+
+// Some of the layer's rows at a time: in float64 all of them are several times the weight.
+at::Tensor Solver::rows_behind(
+    const at::Tensor& rows,
+    const model::Model& model,
+    const model::Linear& layer,
+    size_t part,
+    const stats::SourceBlock* block) const {
+  constexpr int64_t kAtATime = 1024;
+  const auto [weight, bias] = layer_of(model, layer, part, block, rows.device());
+  const auto x = rows.to(at::kDouble);  // [M, in]
+  auto result = at::empty({x.size(0), weight.size(0)}, x.options());
+  for (int64_t first = 0; first < weight.size(0); first += kAtATime) {
+    const auto count = std::min(kAtATime, weight.size(0) - first);
+    auto some = result.narrow(1, first, count);
+    some.copy_(at::mm(x, weight.narrow(0, first, count).to(at::kDouble).t()));
+  }
+  if (bias.defined() && !options_.center) {
+    result.add_(bias.to(at::kDouble));
+  }
+  return result;
+}
+
+std::pair<at::Tensor, at::Tensor> Solver::layer_of(
     const model::Model& model,
     const model::Linear& layer,
     size_t part,
@@ -248,7 +310,9 @@ at::Tensor Solver::affine(
     const auto stored = block == nullptr || parameter.block == model::kOuter
                             ? model.checkpoint().tensor(parameter.stored)
                             : stats::blended(source_, *block, tensor);
-    const auto result = stored.to(device, at::kDouble);
+    // A copy, so that the file's pages can go.
+    const auto result =
+        stored.to(device, stored.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
     model.checkpoint().forget(parameter.stored);
     return result;
   };
@@ -259,29 +323,65 @@ at::Tensor Solver::affine(
   }
   const auto rows = spaces.at(layer.out[part]).width;
   const auto whole = layer.transposed ? value(layer.weight).t() : value(layer.weight);
-  const auto weight = whole.narrow(0, row, rows);
-  if (options_.center) {
-    return weight;
+  return {
+      whole.narrow(0, row, rows),
+      layer.bias.empty() ? at::Tensor() : value(layer.bias).narrow(0, row, rows)};
+}
+
+// C of several layers is the sum of theirs, so their rows go under each other.
+maps::Problem Solver::from_rows_of(
+    const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const {
+  maps::Problem problem;
+  std::vector<at::Tensor> sources, targets;
+  for (const auto& writer : writers) {
+    const auto& input = *find_moments(writer.target->in, moments);
+    const auto used = options_.center ? input.centred() : input;
+    const auto [source, target] = used.kept();
+    sources.push_back(
+        rows_behind(source, source_, *writer.source, writer.part, source_block(stage)));
+    targets.push_back(rows_behind(target, target_, *writer.target, writer.part, nullptr));
+    problem.rows += used.distinct - (options_.center ? 1 : 0);
+    if (options_.center) {  // the sums of what the layers write, without their biases
+      const auto sum = [&](const at::Tensor& in, const auto&... layer) {
+        return rows_behind(in.unsqueeze(0), layer...).squeeze(0);
+      };
+      problem.floor += rounding_of_centring(
+          sum(input.source_sum, source_, *writer.source, writer.part, source_block(stage)),
+          sum(input.target_sum, target_, *writer.target, writer.part, nullptr), input.rows);
+    }
   }
-  const auto bias = layer.bias.empty() ? at::zeros({rows}, weight.options())
-                                       : value(layer.bias).narrow(0, row, rows);
-  return at::cat({weight, bias.unsqueeze(1)}, 1);
+  use_rows(at::cat(sources, 0), at::cat(targets, 0), maps::needs_of(method_, options_), problem);
+  return problem;
 }
 
 maps::Problem Solver::from_writers(
-    const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const {
+    const std::vector<Writer>& all, int64_t stage, const stats::Moments& moments) const {
+  std::vector<Writer> writers;
+  for (const auto& writer : all) {
+    if (find_moments(writer.target->in, moments) != nullptr) {
+      writers.push_back(writer);  // others did not run: another tower's
+    }
+  }
+  const auto kept = std::count_if(writers.begin(), writers.end(), [&](const Writer& writer) {
+    return find_moments(writer.target->in, moments)->keeps_rows();
+  });
+  if (!writers.empty() && kept == std::ssize(writers)) {
+    return from_rows_of(writers, stage, moments);
+  }
+  const bool alone = all.size() == 1;  // bases of several writers would differ
+  const auto needs = maps::needs_of(method_, options_);
   maps::Problem problem;
   for (const auto& writer : writers) {
-    const auto* input = find_moments(writer.target->in, moments);
-    if (input == nullptr) {
-      continue;  // this layer did not run: another tower's
-    }
-    const auto used = options_.center ? input->centred() : *input;
+    const auto* found = find_moments(writer.target->in, moments);
+    const auto input =
+        found->keeps_rows()  // and another layer's are not
+            ? found->multiplied({.source = needs.source_gram, .target = needs.target_gram})
+            : *found;
+    const auto used = options_.center ? input.centred() : input;
     const auto device = used.cross.device();
     const auto whole_source =
         affine(source_, *writer.source, writer.part, source_block(stage), device);
     const auto whole_target = affine(target_, *writer.target, writer.part, nullptr, device);
-    const bool alone = writers.size() == 1;  // bases of several writers would differ
     const auto [source_basis, source] =
         alone ? thin(whole_source) : std::pair(at::Tensor(), whole_source);
     const auto [target_basis, target] =
@@ -296,7 +396,7 @@ maps::Problem Solver::from_writers(
     problem.rows += used.distinct - (options_.center ? 1 : 0);
     if (options_.center) {
       problem.floor += rounding_of_centring(
-          source.mv(input->source_sum), target.mv(input->target_sum), input->rows);
+          source.mv(input.source_sum), target.mv(input.target_sum), input.rows);
     }
     problem.source_basis = source_basis;
     problem.target_basis = target_basis;
@@ -353,7 +453,7 @@ maps::Problem Solver::from_weights(
       auto s = unfolded(theirs, *other, static_cast<int64_t>(axis));
       if (parameter.axes.size() == 2) {
         const auto there = known.find(parameter.axes[1 - axis]);
-        s = there == known.end() ? s : at::mm(s, there->second.matrix.to(at::kDouble));
+        s = there == known.end() ? s : at::mm(s, there->second.dense().to(at::kDouble));
       }
       if (method_.needs.weight_cross) {
         require(
@@ -532,7 +632,9 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
         return;  // not reached by the calibration
       }
       const auto prior = solved.find(find_behind(space));
-      if (prior != solved.end()) {
+      if (prior != solved.end() && prior->second.factors.defined()) {
+        question.prior_factors = prior->second.factors;
+      } else if (prior != solved.end()) {
         question.prior = prior->second.matrix.to(at::kDouble);
       }
       const auto map = method_.solve(question, options_);

@@ -72,6 +72,9 @@ class Solver {
   maps::Problem from_observed(const stats::PairMoments& moments) const;
   maps::Problem from_writers(
       const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const;
+  // Likewise where the rows of all layers' inputs are kept.
+  maps::Problem from_rows_of(
+      const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const;
   // `known`: maps of the other axes; those that are missing are taken for identities.
   maps::Problem from_weights(const std::string& space, int64_t stage, const MapSet& known) const;
   // Of a space's rows, at most; `constant`: with a 1 beside each.
@@ -87,6 +90,20 @@ class Solver {
       int64_t stage,
       const stats::PairMoments& gradients,
       const maps::Map* otherwise) const;
+  // W and b (or undefined) of rows `part` of a layer, as they are stored.
+  std::pair<at::Tensor, at::Tensor> layer_of(
+      const model::Model& model,
+      const model::Linear& layer,
+      size_t part,
+      const stats::SourceBlock* block,
+      c10::Device device) const;
+  // What rows `part` of a layer write for these inputs [M, in], float64; without b when centred.
+  at::Tensor rows_behind(
+      const at::Tensor& rows,
+      const model::Model& model,
+      const model::Linear& layer,
+      size_t part,
+      const stats::SourceBlock* block) const;
   // [W, b] of rows `part` of a layer in float64, or W alone when moments are centred.
   at::Tensor affine(
       const model::Model& model,
