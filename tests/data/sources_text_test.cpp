@@ -232,6 +232,11 @@ TEST(Rte, IsReadByName) {
   scratch.file(
       "train.jsonl", R"({"premise": "p", "hypothesis": "h", "label": "entailment", "idx": 0})");
   EXPECT_EQ(open_examples("rte:" + scratch.path().string(), "train").labels, Labels{0});
+  const ScratchDir other;
+  other.file("rte.test.jsonl", R"({"label": 1, "text": "p", "text2": "h"})");
+  const auto named = open_examples("rte:" + other.path().string(), "");
+  EXPECT_EQ(named.split, "test");
+  EXPECT_EQ(prompted(named, 0), (Names{"rte sentence1: p sentence2: h", "", "not_entailment"}));
 }
 
 TEST(Qnli, IsReadByName) {

@@ -154,7 +154,6 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
       "--pack is for causal models, and this is a ", model.location().family,
       " model that reads its texts one by one");
   const auto portions = choose_portions(options, model);
-  require_for_images(options, model, *portions.examples);
   Setup setup(options, model, *portions.examples);
   output::WorkDirectory work(options.out, identity_of(options, model, portions), options.fresh);
   require(
@@ -163,6 +162,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   setup.begin(options);
   output::require_space(work.path(), disk_needed(setup, options.rank > 0), "the training");
   const auto loss = gradient::loss_for(model, setup.reader, *portions.examples, options.templates);
+  require_for_images(options, model, *portions.examples);
   if (portions.other) {
     gradient::loss_for(model, setup.reader, *portions.other, options.templates);
   }
