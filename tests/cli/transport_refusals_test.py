@@ -21,7 +21,7 @@ class Options(PairTest):
                 ("write", "magic", "'magic' is none of: model update adapter"),
                 ("device", "magic", ["unknown device 'magic'", "cpu cuda"]),
                 ("memory", "lots", ["'lots' is not a size", "8GB"]),
-                ("alpha", "nan", "--alpha: nan is not a finite number"),
+                ("alpha", "nan", "--alpha: 'nan' is not a finite number"),
                 ("alpha", "x", "--alpha: 'x' is not a number"),
                 ("whiten", "0.7", "--whiten: Value 0.7 not in range 0"),
                 ("whiten", "nan", "--whiten: expected a number from 0 to 0.5"),
