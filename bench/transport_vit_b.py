@@ -9,6 +9,7 @@ for 2 blocks on two cores.
 
 import argparse
 import json
+import multiprocessing
 import pathlib
 import resource
 import struct
@@ -127,7 +128,10 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         directory = arguments.keep or pathlib.Path(scratch)
         if not (directory / "calibration.safetensors").exists():
-            write_job(directory, arguments.blocks)
+            # In a process of its own: a child's peak begins with that of the process that started it.
+            writer = multiprocessing.Process(target=write_job, args=(directory, arguments.blocks))
+            writer.start()
+            writer.join()
         command = [
             arguments.binary, "transport",
             "--source", str(directory / "source"),

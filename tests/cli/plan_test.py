@@ -33,6 +33,20 @@ class Plan(PairTest):
         self.assertGreater(plan["disk_bytes"], 1e6)
         self.assertIn("--depth makes no difference", plan["notes"][0])
 
+    def test_few_rows(self):
+        """Sixteen rows for 48 features are kept; a method that has no use for them says so."""
+        words = ("--match", "mean", "--statistics", "rows")
+        self.assertIn("statistics   rows of 16 spaces are kept, moments of 0", self.plan(*words))
+        self.assertNotIn("statistics   rows", self.plan("--match", "mean"))
+        few = json.loads(self.plan("--json", *words))["schedule"]
+        all_of_them = json.loads(self.plan("--json", "--match", "mean"))["schedule"]
+        self.assertEqual(few["statistics"], {"rows": 16, "moments": 0, "factored_maps": 8})
+        self.assertEqual(few["flops"]["statistics"], 0)
+        self.assertEqual(all_of_them["statistics"]["moments"], 16)
+        self.refused(*self.words("plan", statistics="rows", method="pad"), says=[
+            "--statistics has no effect with method pad"])
+        self.refused(*self.words("plan", statistics="all"), says=["auto moments rows"])
+
     def test_without_tuned(self):
         plan = json.loads(self.plan("--json", tuned=None))
         self.assertEqual(plan["totals"], {"carried": 66, "kept": 6})

@@ -72,14 +72,16 @@ std::string depth_text(const ordered_json& depth) {
   return text;
 }
 
-// Which spaces are wide beside their rows is decided for all blocks alike.
+// Said where rows are few beside the width.
 std::string statistics_text(const ordered_json& statistics) {
   const auto rows = statistics.at("rows").get<int64_t>();
-  const auto moments = statistics.at("moments").get<int64_t>();
-  return rows == 0 ? ""
-                   : fmt::format(
-                         "statistics   rows of {} spaces{}; maps of these as factors\n", rows,
-                         moments == 0 ? "" : fmt::format(", moments of {}", moments));
+  return rows == 0
+             ? ""
+             : fmt::format(
+                   "statistics   rows of {} spaces are kept, moments of {} summed up; {} maps "
+                   "as factors\n",
+                   rows, statistics.at("moments").get<int64_t>(),
+                   statistics.at("factored_maps").get<int64_t>());
 }
 
 std::string schedule_text(const ordered_json& schedule) {

@@ -193,6 +193,7 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .grams = grams(),
       .source_tokens = source_tokens_,
       .target_tokens = target_tokens_,
+      .rows = rows_by_tower(),
       .batch_size = options_.sampling.batch_size,
       .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
       .one_by_one = options_.in_order,

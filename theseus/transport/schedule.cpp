@@ -62,6 +62,7 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
     schedule.cost.solve += costs.back().solve;
     schedule.cost.carry += costs.back().carry;
     schedule.cost.files += costs.back().files;
+    schedule.factored += costs.back().factored;
   }
   const auto peak_of = [&](int64_t first, int64_t last) {
     int64_t moments = 0, weights = 0, running = 0, arrived = 0, behind = 0;
@@ -70,11 +71,11 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
       moments += cost.moments;
       weights += cost.weights;
       running = std::max(running, cost.rows);
+      behind = std::max(behind, arrived + cost.maps + cost.solving);
       arrived += cost.arrived;
-      behind = std::max(behind, cost.maps + std::max(cost.solving, cost.carrying));
+      behind = std::max(behind, arrived + cost.maps + cost.carrying);
     }
-    return kProcess + estimator.outer_weights() + moments +
-           std::max(weights + running, arrived + behind);
+    return kProcess + estimator.outer_weights() + moments + std::max(weights + running, behind);
   };
   const auto batch_states = estimator.state_bytes(std::min(input.batch_size, input.sequences));
   const auto turns = input.batch_size * input.processes;

@@ -28,6 +28,7 @@ struct Schedule {
   std::vector<std::pair<int64_t, int64_t>> groups;  // first stage, one past the last
   bool spill = false;
   int64_t kept = 0, summed = 0;  // spaces whose rows are kept, and whose moments are summed up
+  int64_t factored = 0;          // maps that will be factors
   Cost cost;
 };
 
@@ -40,6 +41,7 @@ struct ScheduleInput {
   SpaceSet needed;     // maps to be solved
   stats::Grams grams;
   std::map<std::string, int64_t> source_tokens, target_tokens;  // a sequence, by tower
+  std::map<std::string, int64_t> rows = {};  // of all sequences, by tower; empty: as many as tokens
   int64_t batch_size = 0;
   int64_t sequences = 0;
   bool one_by_one = false;  // no group has more than one block of the target

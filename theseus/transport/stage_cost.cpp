@@ -130,6 +130,9 @@ Estimator::Widths Estimator::widths(const std::string& space, int64_t source_blo
 }
 
 int64_t Estimator::rows_of(const std::string& space) const {
+  if (const auto known = in_.rows.find(model::tower_of_space(space)); known != in_.rows.end()) {
+    return known->second;
+  }
   const auto found = in_.target_tokens.find(model::tower_of_space(space));
   return found == in_.target_tokens.end() ? 0 : in_.sequences * found->second;
 }
@@ -186,6 +189,7 @@ void Estimator::add_solved(const std::string& space, const Blocks& blocks, Stage
   const auto columns = columns_of(space, blocks);
   const auto map = (columns > 0 ? columns * (ds + dt) : ds * dt) * 4;
   cost.maps += map;
+  cost.factored += columns > 0 ? 1 : 0;
   cost.files += map;
   if (const auto seen = find_kept(space); !seen.empty()) {
     add_solved_from_rows(space, seen, blocks, cost);

@@ -18,6 +18,7 @@ struct StageCost {
   int64_t maps = 0;      // of the stage
   int64_t carrying = 0;  // what carrying holds beside moments, maps and what arrived
   int64_t arrived = 0;   // until the group is written
+  int64_t factored = 0;  // maps
   int64_t files = 0;     // what an alignment keeps of it: maps and sums
 };
 
