@@ -97,16 +97,17 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
   schedule.spill = largest + all_states > memory;
   if (!schedule.spill) {
     schedule.cost.peak = largest + all_states;
-    int64_t blocks = 0;  // in the last group
+    int64_t blocks = 0;  // in the last group; what comes before the blocks has no maps
     for (const auto& [first, last] : units) {
-      const auto peak = blocks == 0 ? 0 : peak_of(schedule.groups.back().first, last) + all_states;
-      if (blocks == 0 || blocks == input.processes || peak > memory) {
-        schedule.groups.emplace_back(first, last);
-        blocks = 1;
-      } else {
+      const bool room = input.processes > 1 && first > 0 && blocks < input.processes;
+      const auto peak = room ? peak_of(schedule.groups.back().first, last) + all_states : 0;
+      if (room && peak <= memory) {
         schedule.groups.back().second = last;
         schedule.cost.peak = std::max(schedule.cost.peak, peak);
         ++blocks;
+      } else {
+        schedule.groups.emplace_back(first, last);
+        blocks = first > 0 ? 1 : 0;
       }
     }
     return schedule;
