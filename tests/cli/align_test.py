@@ -105,7 +105,7 @@ class Align(PairTest):
         maps = self.here / "maps"
         maps.mkdir()
         (maps / "alignment.json").write_text('{"format": 99}')
-        self.refused(*self.from_maps(), says=["format 99", "reads format 1"])
+        self.refused(*self.from_maps(), says=["format 99", "reads formats 1 and 2"])
         (maps / "alignment.json").write_text('{"format": 1, "depth": []}')
         self.refused(*self.from_maps(), says="alignment.json is damaged")
 
