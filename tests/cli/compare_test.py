@@ -59,6 +59,35 @@ class Compare(DigitsTest):
         self.refused(*self.compare("--split", "train", data=data, out="x"),
                      says=["no val split to choose strengths on", "--validation"])
 
+    def test_nothing_is_measured_that_was_used(self):
+        """However its split is named."""
+        whole = self.whole()
+        self.refused(*self.compare("--test", "[80:100]", data=whole),
+                     says=["is not divided", "--split, --validation and --test"])
+        self.refused(*self.compare("--test", "[80:100]", "--validation", "[70:90]", "--split", "[0:60]",
+                                   data=whole), says=["12 examples", "used to choose strengths"])
+        self.refused(*self.compare("--familiar", whole, data=whole, methods="imitate"),
+                     says=["24 examples", "give others as --familiar"])
+        _, notes = self.table(*self.compare("--test", "[80:100]", "--validation", "[60:80]", "--split",
+                                            "[0:90]", data=whole))
+        self.assertTrue(any("12 of the examples that are measured on were used to make maps" in note
+                            for note in notes), notes)
+
+    def test_data_that_changed(self):
+        whole = self.whole()
+        self.table(*self.compare(data=whole, methods="none"))
+        picture = next(whole.rglob("*.png"), None) or next(path for path in whole.rglob("*") if path.is_file())
+        picture.unlink()
+        self.refused(*self.compare(data=whole, methods="none"), says="holds a comparison of something else")
+        (self.here / "c" / "comparison.json").unlink()
+        self.refused(*self.compare(data=whole, methods="none"), says="without the record")
+
+    def test_names(self):
+        for name in ("../x", "", ".", "a|b", "a/b"):
+            words = self.compare(methods="none")
+            words[words.index("digits")] = name
+            self.refused(*words, says="cannot name a column")
+
     def test_failed_command(self):
         """What is wrong is said before any work, and leaves nothing that is in the way."""
         self.refused(*self.compare(methods="none", tuned=self.here / "nowhere"), says="nowhere")

@@ -64,6 +64,27 @@ TEST(Methods, WhatIsBelowTheFloorIsNotTakenForStatistics) {
   EXPECT_EQ(solve("procrustes", problem, {.rank = Rank::kArbitrary}).rank, 0);
 }
 
+TEST(Methods, RoundingBeyondTheRangeOfAGramIsNoDirection) {
+  const auto low = gaussian(50, 6, 1);
+  auto problem = problem_of(low.matmul(gaussian(6, 30, 2)), low.matmul(gaussian(6, 40, 3)));
+  problem.cross += 1e-10 * problem.cross.abs().max() * gaussian(30, 40, 4);
+  EXPECT_EQ(solve("linear-ortho", problem).rank, 6);
+  EXPECT_EQ(solve("pinv-ortho", problem).rank, 6);
+}
+
+TEST(Methods, RowsThatAreAllTheSameLeaveEverythingOpenOnceCentred) {
+  const Problem problem = {
+      .source_width = 8,
+      .target_width = 12,
+      .rows = 5,
+      .floor = 1e-9,
+      .cross = at::zeros({8, 12}, at::kDouble)};
+  const auto map = solve("procrustes", problem);
+  EXPECT_EQ(map.rank, 0);
+  EXPECT_EQ(map.completed, 8);
+  EXPECT_LT(orthogonality(map.matrix), 1e-6);
+}
+
 TEST(Methods, WideningKeepsTheNorm) {
   const auto map = solve("procrustes", problem_of(gaussian(300, 20, 1), gaussian(300, 33, 2)));
   const auto delta = gaussian(20, 20, 3).to(at::kFloat);

@@ -153,7 +153,11 @@ TEST(Diagnose, AgreementDecidesWhereItCan) {
   EXPECT_EQ(fallen_back(0.25, 0.25, 400), "will not work");
   const Agreement half{.before = 0.2, .after = 0.6, .rows = 100};
   EXPECT_DOUBLE_EQ(half.gain(), 0.5);
-  EXPECT_NEAR(half.error(), 2 * std::sqrt((0.16 + 0.24) / 100) / 0.8, 1e-12);
+  // As of 21 and 61 in 102.
+  EXPECT_NEAR(half.error(), 2 * std::sqrt((21.0 * 81 + 61 * 41) / (102 * 102) / 100) / 0.8, 1e-12);
+  const Agreement one{.before = 0, .after = 1, .rows = 1};
+  EXPECT_GT(one.error(), 1);
+  EXPECT_EQ(word(0, 1, 1), "may work");  // by the cosine, not by a single row
 }
 
 TEST(Diagnose, Refuses) {

@@ -16,9 +16,9 @@ constexpr int64_t kLongestRecipe = 1 << 20;
 const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",      "out",
                                                "help", "every", "save-every", "resume"};
 
-const std::set<std::string> kPaths = {"source",     "tuned",    "target", "calibration",
-                                      "alignment",  "model",    "data",   "start-from",
-                                      "validation", "familiar", "head",   "adapter"};
+const std::set<std::string> kPaths = {"source", "tuned",   "target",     "calibration", "alignment",
+                                      "model",  "data",    "start-from", "validation",  "familiar",
+                                      "head",   "adapter", "update",     "training"};
 
 // Where the command ran is not where its recipe will be. A split's name is no path, even where a file has it.
 std::string value_text(const std::string& name, const std::string& text) {

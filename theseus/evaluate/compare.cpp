@@ -124,11 +124,13 @@ ordered_json cell(Column& column, const std::string& method, const fs::path& dir
   const auto drawn = carry(column, method, directory);
   const auto update = read_update(directory.string(), model);
   auto alpha = options.strengths.first;
-  ordered_json best;
+  ordered_json best, more_notes = ordered_json::array();
   if (chooses(options)) {
-    best = sweep(
+    auto swept = sweep(
         model, update, measured_on(options, column.setting, column.shares.validation),
-        options.strengths, nothing)["best"];
+        options.strengths, nothing);
+    best = swept["best"];
+    more_notes = swept.value("notes", more_notes);
     alpha = best.at("alpha");
   }
   Strengthened strengthened(model, update);
@@ -143,6 +145,9 @@ ordered_json cell(Column& column, const std::string& method, const fs::path& dir
   if (!best.is_null()) {
     found["validation"] = best.at("value");
     found["value_at_one"] = at_one.at("value");
+    for (const auto& note : more_notes) {
+      found["notes"].push_back("choosing the strength: " + note.get<std::string>());
+    }
   }
   if (!drawn.is_null()) {
     found["calibration"] = drawn;
@@ -157,6 +162,35 @@ ordered_json stamps_of_model(const fs::path& path) {
   return output::stamps_of(files);
 }
 
+// Of data, NAME:PATH or a path: how many files lie there, how large they are together, how new the newest is.
+ordered_json stamp_below(const std::string& words) {
+  std::error_code ignored;
+  const auto colon = words.find(':');
+  const fs::path path = fs::exists(words, ignored) || colon == std::string::npos
+                            ? fs::path(words)
+                            : fs::path(words.substr(colon + 1));
+  uintmax_t count = 0, bytes = 0;
+  int64_t newest = 0;
+  const auto add = [&](const fs::path& file) {
+    const auto size = fs::file_size(file, ignored);
+    count += 1;
+    bytes += ignored ? 0 : size;
+    const auto time = fs::last_write_time(file, ignored).time_since_epoch().count();
+    newest = std::max<int64_t>(newest, time);
+  };
+  if (fs::is_directory(path, ignored)) {
+    for (const auto& entry : fs::recursive_directory_iterator(
+             path, fs::directory_options::skip_permission_denied, ignored)) {
+      if (entry.is_regular_file(ignored)) {
+        add(entry.path());
+      }
+    }
+  } else if (fs::exists(path, ignored)) {
+    add(path);
+  }
+  return {count, bytes, newest};
+}
+
 // Everything that the cells depend on but methods and batches, which are in their names.
 ordered_json identity_of(const CompareOptions& options, const std::vector<Shares>& shares) {
   const auto& sampling = options.job.align.sampling;
@@ -167,7 +201,8 @@ ordered_json identity_of(const CompareOptions& options, const std::vector<Shares
     const auto& setting = options.settings[i];
     settings.push_back(
         {setting.name, setting.tuned, setting.data, setting.calibration,
-         stamps_of_model(setting.tuned), shares[i].calibration, shares[i].validation,
+         stamps_of_model(setting.tuned), stamp_below(setting.data),
+         stamp_below(setting.calibration), shares[i].calibration, shares[i].validation,
          shares[i].test});
   }
   ordered_json identity = {
@@ -177,8 +212,8 @@ ordered_json identity_of(const CompareOptions& options, const std::vector<Shares
       {"models", {stamps_of_model(options.job.source), stamps_of_model(options.job.target)}},
       {"settings", settings},
       {"calibration",
-       {options.job.shots, sampling.batch_size, sampling.seed, options.job.labels,
-        options.familiar}},
+       {options.job.shots, sampling.batch_size, sampling.seed, options.job.labels, options.familiar,
+        stamp_below(options.familiar)}},
       {"align", {options.job.align.match, options.job.align.depth == transport::Depth::kMatch}},
       {"measure", {how.task, how.limit, how.training_limit, how.seed, how.settings.templates}},
       {"strengths",
@@ -281,6 +316,7 @@ ordered_json compare(
   }
   const auto all = static_cast<int64_t>(rows.size() * options.settings.size());
   int64_t done = 0;
+  CellNotes said;
   const auto fill = [&](size_t which, int64_t count) {
     const auto& setting = options.settings[which];
     const auto file = [&](const char* kind) {
@@ -304,6 +340,9 @@ ordered_json compare(
       table[i]["cells"][setting.name] = shown(found);
       record["metric"] = found.at("metric");
       add_prompts_of(setting.name, found, record);
+      for (const auto& note : found.value("notes", ordered_json::array())) {
+        said[{setting.name, note.get<std::string>()}].push_back(rows[i].method);
+      }
     }
     column.prepared.done();
     column.familiar.done();
@@ -321,6 +360,7 @@ ordered_json compare(
     }
     row["mean"] = sum / static_cast<double>(row.at("cells").size());
   }
+  add_cell_notes(said, rows.size(), notes);
   add_notes(record, table, notes);
   watch(all, all, "compared");
   record["higher_is_better"] = record.at("metric") != "perplexity";

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
+#include "theseus/data/identity.h"
 #include "theseus/data/part.h"
 #include "theseus/evaluate/head.h"
 #include "theseus/output/sentence_head.h"
@@ -42,12 +44,62 @@ Shares divided(const std::string& data, const std::string& split, const CompareO
   return shares;
 }
 
+// Where nobody named the shares for it, what is measured must not have been used.
+void require_apart(
+    const CompareOptions& options,
+    const Setting& setting,
+    const data::Examples& measured,
+    Shares& shares) {
+  const auto kept_out = data::identities_of(measured);
+  const auto require_none = [&](const data::Examples& used, const char* what, const char* instead) {
+    const auto count = data::count_shared(used, kept_out);
+    require(
+        count == 0, count, " examples of ", setting.data, " would be measured on and ", what, ": ",
+        instead);
+  };
+  if (chooses(options)) {
+    require_none(
+        data::open_examples(setting.data, shares.validation), "used to choose strengths",
+        "name another split with --validation or --test");
+  }
+  if (all_none(options)) {
+    return;
+  }
+  const auto& from = setting.calibration.empty() ? setting.data : setting.calibration;
+  if (!stats::is_prepared(from)) {
+    const auto used =
+        data::open_examples(from, shares.calibration.empty() ? data::kNotTest : shares.calibration);
+    if (options.job.split.empty() && setting.calibration.empty()) {
+      require_none(used, "used to make maps", "name another split with --split or --test");
+    } else if (const auto count = data::count_shared(used, kept_out); count > 0) {
+      shares.note += c10::str(
+          shares.note.empty() ? "" : "; ", count,
+          " of the examples that are measured on were used to make maps, too");
+    }
+  }
+  if (!options.familiar.empty() && !stats::is_prepared(options.familiar)) {
+    require_none(
+        data::open_examples(options.familiar, data::kNotTest), "familiar",
+        "give others as --familiar");
+  }
+}
+
+void check_name(const std::string& name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return c >= ' ' && c != '/' && c != '|' && c != 127;
+  });
+  require(
+      plain && !name.empty() && name.front() != '.', "--setting: '", printable(name),
+      "' cannot name a column and its files; use letters and digits");
+}
+
 void check_setting(
     const CompareOptions& options,
     const Setting& setting,
-    const Shares& shares,
+    Shares& shares,
     const model::Model& source,
     const model::Model& target) {
+  check_name(setting.name);
   const auto update = transport::SourceUpdate::open(setting.tuned, source);
   require_change(update, source.architecture());
   const auto& from = setting.calibration.empty() ? setting.data : setting.calibration;
@@ -63,6 +115,7 @@ void check_setting(
         ", which trains on every one of them: give --alpha");
     open_data(setting.data, shares.validation, target, options.evaluate);
   }
+  require_apart(options, setting, examples, shares);
 }
 
 }  // namespace
@@ -89,6 +142,12 @@ Shares shares_of(const CompareOptions& options, const Setting& setting) {
     const auto test = splits(""), learnt = splits(data::kNotTest);
     const bool has_val = splits(data::kValidation) == "val";
     const bool whole = test == learnt;  // there is one split, or none
+    require(
+        !whole || (!options.test && !options.validation) || !options.job.split.empty() ||
+            !setting.calibration.empty(),
+        data, test.empty() ? " is not divided" : " has only a " + test + " split",
+        ": name the parts for all of --split, --validation and --test, as in '", test,
+        "[0:60]', or none of them");
     if (whole && setting.calibration.empty() && options.job.split.empty() && !options.test) {
       shares = divided(data, test, options);
     } else {
@@ -113,7 +172,7 @@ Shares shares_of(const CompareOptions& options, const Setting& setting) {
   return shares;
 }
 
-void check_inputs(const CompareOptions& options, const std::vector<Shares>& shares) {
+void check_inputs(const CompareOptions& options, std::vector<Shares>& shares) {
   const auto source =
       with_context("opening the source", [&] { return model::Model::open(options.job.source); });
   auto target =

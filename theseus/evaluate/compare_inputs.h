@@ -26,7 +26,7 @@ bool chooses(const CompareOptions& options);
 
 // Opens everything that the cells will need, so that what is missing is said before hours of work: models, updates,
 // and the examples of `shares`, one for each setting. Throws InputError.
-void check_inputs(const CompareOptions& options, const std::vector<Shares>& shares);
+void check_inputs(const CompareOptions& options, std::vector<Shares>& shares);
 
 // A line on what scores and strengths rest on, or one for each setting where they differ, and what was divided.
 std::vector<std::string> notes_on_shares(

@@ -12,6 +12,14 @@ void add_prompts_of(const std::string& setting, const ordered_json& cell, ordere
   }
 }
 
+void add_cell_notes(const CellNotes& said, size_t rows, std::vector<std::string>& notes) {
+  constexpr size_t kMethods = 4;  // that are shown
+  for (const auto& [where, methods] : said) {
+    const auto by = methods.size() < rows ? " (" + joined(methods, kMethods) + ")" : "";
+    notes.push_back(where.first + by + ": " + where.second);
+  }
+}
+
 void add_notes(
     const ordered_json& record, const ordered_json& table, std::vector<std::string>& notes) {
   using Words = std::vector<std::string>;

@@ -57,6 +57,9 @@ void take_place(const fs::path& directory, const ordered_json& identity, bool fr
     }
   } else {
     require(
+        !holds_results(directory), "--out: ", directory.string(),
+        " holds results without the record of what they are of; choose another directory");
+    require(
         !fresh || output::entries_of(directory).empty(), "--fresh: ", directory.string(),
         " is there and holds no comparison; choose another directory");
   }

@@ -7,6 +7,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
+#include "theseus/data/identity.h"
 #include "theseus/data/sampling.h"
 #include "theseus/evaluate/head.h"
 #include "theseus/gradient/labelled.h"
@@ -118,6 +119,17 @@ std::string only_class(const data::Examples& examples, const std::vector<int64_t
           : c10::str(first));
 }
 
+std::vector<int64_t> learnt_from(
+    const data::Examples& seen, const data::Examples& measured, const EvaluateOptions& options) {
+  const auto kept_out = data::identities_of(measured);
+  auto drawn = choose(seen, options.training_limit, options.seed);
+  std::erase_if(
+      drawn, [&](int64_t place) { return kept_out.contains(data::identity_of(seen, place)); });
+  require(
+      !drawn.empty(), "the training examples are those to be measured on; give --training DATA");
+  return drawn;
+}
+
 std::vector<std::string> notes_on_inputs(
     const model::Reader& reader, const std::vector<std::string>& skipped) {
   std::vector<std::string> notes;
@@ -158,19 +170,16 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
     skipped.insert(skipped.end(), lost.begin(), lost.end());
   };
   task->begin(model, reader, examples, options.settings);
+  const auto order = choose(examples, options.limit, options.seed);
   ordered_json training;
   if (task->trains()) {
     const auto& from = options.training.empty() ? options.data : options.training;
     const auto seen = open_data(from, options.training.empty() ? "train" : "", model, options);
-    require(
-        seen.names != examples.names,
-        "the training examples are those to be measured on; give --training DATA");
-    const auto drawn = choose(seen, options.training_limit, options.seed);
+    const auto drawn = learnt_from(seen, examples, options);
     run(seen, drawn, "learning", [&](const Step& step) { task->learn(model, step, seen); });
     task->fit();
     training = {{"data", from}, {"split", seen.split}, {"examples", drawn.size()}};
   }
-  const auto order = choose(examples, options.limit, options.seed);
   run(examples, order, "measuring", [&](const Step& step) { task->add(model, step, examples); });
   ordered_json record = {{"kind", "evaluate"},      {"model", model.location().weights.string()},
                          {"data", options.data},    {"source", examples.source},

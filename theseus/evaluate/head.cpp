@@ -116,7 +116,8 @@ Head fitted_head(model::Model& model, const EvaluateOptions& options, const Watc
         1 + *std::max_element(examples.labels.begin(), examples.labels.end()));
     model::Reader reader(model, options.longest);
     std::vector<at::Tensor> features, labels;
-    const auto order = choose(examples, options.training_limit, options.seed);
+    const auto order =
+        learnt_from(examples, data::open_examples(options.data, options.split), options);
     int64_t done = 0;
     feed(examples, order, reader, options.feed, [&](Step&& step) {
       features.push_back(features_of(model.forward(step.batch), step.batch));

@@ -131,7 +131,8 @@ Map isometry_from(const Problem& problem, const Polar& polar, Rank rank) {
 
 Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank) {
   require<NumericError>(
-      core.abs().max().item<double>() > 0, "the matrix whose isometry is asked for is zero");
+      problem.floor > 0 || core.abs().max().item<double>() > 0,
+      "the matrix whose isometry is asked for is zero");
   if (rank == Rank::kArbitrary && !problem.factored) {
     return any_isometry(problem, core);
   }

@@ -72,7 +72,7 @@ at::Tensor checked_cross(const Problem& problem) {
   check_widths(problem);
   check_tensor(problem.cross, "the cross moment", {source_size(problem), target_size(problem)});
   require<NumericError>(
-      problem.cross.count_nonzero().item<int64_t>() > 0,
+      problem.floor > 0 || problem.cross.count_nonzero().item<int64_t>() > 0,
       "the cross moment is zero: the paired rows have nothing in common to align by");
   return problem.cross;
 }

@@ -57,8 +57,14 @@ double Agreement::gain() const {
 }
 
 double Agreement::error() const {
-  const auto variance = before * (1 - before) + after * (1 - after);
-  return before < 1 ? 2 * std::sqrt(variance / static_cast<double>(rows)) / (1 - before) : 0;
+  const auto count = static_cast<double>(rows);
+  const auto variance =
+      [&](double share) {  // with one more of each kind: few rows are never certain
+        const auto drawn = (share * count + 1) / (count + 2);
+        return drawn * (1 - drawn);
+      };
+  return before < 1 ? 2 * std::sqrt((variance(before) + variance(after)) / count) / (1 - before)
+                    : 0;
 }
 
 std::optional<Agreement> find_agreement(

@@ -19,6 +19,7 @@ constexpr double kHopeless = 0.45;  // mean cosine in the last block below which
 constexpr double kEnough = 0.5;     // of the update in directions that the statistics determine
 constexpr double kGained =
     0.3;  // of the rows without agreement, won: every such setting gained much
+constexpr int64_t kFewestRows = 20;
 constexpr double kNothing = 0.05;  // below this none gained
 constexpr double kAlready = 0.95;  // agreement from which there is too little left to win
 
@@ -100,7 +101,7 @@ std::string about_cosine(const Summary& sum) {
 
 // The word of an agreement that can decide; else empty.
 std::string decided_by(const std::optional<Agreement>& found) {
-  if (!found || found->before >= kAlready) {
+  if (!found || found->before >= kAlready || found->rows < kFewestRows) {
     return {};
   }
   const auto gain = found->gain(), error = found->error();

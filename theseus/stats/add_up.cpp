@@ -51,7 +51,11 @@ json united(const std::vector<std::string>& outlines) {
 }
 
 // Process by process, for what does not add up element by element.
-void merge(const cluster::Processes& processes, const std::string& space, Moments& moments) {
+void merge(
+    const cluster::Processes& processes,
+    c10::Device device,
+    const std::string& space,
+    Moments& moments) {
   const auto pack = [&] {
     cluster::Parcel parcel;
     json names = json::array();
@@ -74,14 +78,14 @@ void merge(const cluster::Processes& processes, const std::string& space, Moment
   };
   for (const auto& parcel : processes.gather_in_first(pack())) {
     if (const auto tensors = unpack(parcel); !tensors.empty()) {
-      const auto other = PairMoments::from(tensors);
+      const auto other = PairMoments::from(tensors).to(device);
       const auto [found, fresh] = moments.try_emplace(space, other);
       if (!fresh) {
         found->second.merge(other);
       }
     }
   }
-  moments[space] = PairMoments::from(unpack(processes.from_first(pack())));
+  moments[space] = PairMoments::from(unpack(processes.from_first(pack()))).to(device);
 }
 
 }  // namespace
@@ -96,7 +100,7 @@ void add_up(
     auto& here = moments[std::stoll(stage)];
     for (const auto& [space, shapes] : spaces.items()) {
       if (shapes.is_null()) {
-        merge(processes, space, here);
+        merge(processes, device, space, here);
         continue;
       }
       std::map<std::string, at::Tensor> sums;

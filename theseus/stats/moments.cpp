@@ -153,6 +153,14 @@ std::vector<std::pair<std::string, at::Tensor>> PairMoments::tensors() const {
   return result;
 }
 
+PairMoments PairMoments::to(c10::Device device) const {
+  std::map<std::string, at::Tensor> moved;
+  for (const auto& [name, tensor] : tensors()) {
+    moved[name] = tensor.to(device);
+  }
+  return from(moved);
+}
+
 PairMoments PairMoments::from(const std::map<std::string, at::Tensor>& tensors) {
   const auto find = [&](const char* name) {
     const auto found = tensors.find(name);

@@ -51,6 +51,7 @@ struct PairMoments {
   // Named tensors, for a file; `from` is their inverse.
   std::vector<std::pair<std::string, at::Tensor>> tensors() const;
   static PairMoments from(const std::map<std::string, at::Tensor>& tensors);
+  PairMoments to(c10::Device device) const;
 
  private:
   // Counts and sums.

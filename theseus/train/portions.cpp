@@ -1,14 +1,12 @@
 #include "theseus/train/portions.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <unordered_set>
 
 #include "theseus/base/error.h"
+#include "theseus/data/identity.h"
 #include "theseus/data/sampling.h"
 #include "theseus/data/shuffle.h"
 #include "theseus/data/splits.h"
-#include "theseus/data/wording.h"
 #include "theseus/evaluate/evaluate.h"
 
 namespace theseus::train {
@@ -70,27 +68,11 @@ void open_other(
       static_cast<int64_t>(count) < other.size() ? c10::str(", ", count, " examples") : "");
 }
 
-// What tells an example from others: of a text what the model is shown and should answer, of an image where it
-// lies.
-std::string identity_of(const data::Examples& examples, int64_t place) {
-  if (examples.text) {
-    const auto text = data::worded(examples, examples.wording, place);
-    return c10::str(
-        text.first.size(), " ", text.second.size(), " ", text.first, text.second, text.answer);
-  }
-  return std::filesystem::absolute(examples.names[static_cast<size_t>(place)])
-      .lexically_normal()
-      .string();
-}
-
 void keep_apart(Portions& portions) {
-  std::unordered_set<std::string> measured;
-  for (const auto place : portions.held_out.places) {
-    measured.insert(identity_of(*portions.held_out.examples, place));
-  }
+  const auto measured = data::identities_of(*portions.held_out.examples, portions.held_out.places);
   auto& places = portions.training.places;
   portions.left_out = static_cast<int64_t>(std::erase_if(places, [&](int64_t place) {
-    return measured.contains(identity_of(*portions.examples, place));
+    return measured.contains(data::identity_of(*portions.examples, place));
   }));
   require(
       !places.empty(),

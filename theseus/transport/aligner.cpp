@@ -256,6 +256,16 @@ Position Aligner::resume(
     memory.load(position, moments, outer);
   }
   agree(processes(), position, outer);
+  const auto bring =
+      [&](stats::Moments& found) {  // files and other processes give them on the host
+        for (auto& [space, pair] : found) {
+          pair = pair.to(source_.weights().placement().device);
+        }
+      };
+  bring(outer);
+  for (auto& [stage, found] : moments) {
+    bring(found);
+  }
   return position;
 }
 
@@ -335,7 +345,8 @@ void Aligner::run(
        .kept = rows_kept_of(observed),
        .in_order = options_.in_order});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
-  WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone());
+  const auto device = source_.weights().placement().device;
+  WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device);
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
   if (!processes().alone() && !plan.spill && batches > 0) {

@@ -57,6 +57,11 @@ fs::path schedule_file(const fs::path& directory) {
   return directory / "schedule.safetensors";
 }
 
+// Files are read lazily, and may go.
+at::Tensor copied(const at::Tensor& tensor, c10::Device device) {
+  return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+}
+
 }  // namespace
 
 Schedule agreed_schedule(const fs::path& directory, const Schedule& now) {
@@ -108,11 +113,18 @@ std::map<int64_t, stats::Moments> read_moments(const fs::path& path) {
       });
 }
 
-WalkMemory::WalkMemory(fs::path directory, int64_t batches, bool spill, double seconds, bool shared)
+WalkMemory::WalkMemory(
+    fs::path directory,
+    int64_t batches,
+    bool spill,
+    double seconds,
+    bool shared,
+    c10::Device device)
     : directory_(std::move(directory)),
       spill_(spill),
       seconds_(seconds),
       shared_(shared),
+      device_(device),
       states_(static_cast<size_t>(batches)) {
   std::error_code ignored;
   require(
@@ -141,7 +153,7 @@ bool WalkMemory::load(
           if (path[0] == "position") {
             position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
           } else if (path[0] == "state") {
-            part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = tensor.clone();
+            part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = copied(tensor, device_);
           } else {
             pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
           }
@@ -199,7 +211,7 @@ stats::WalkState WalkMemory::take(int64_t first, int64_t batch) {
   stats::WalkState state;
   for (const auto& info : saved.tensors()) {
     const auto path = words(info.name);
-    part_of(state, path[0])[path[1]] = saved.tensor(info.name).clone();
+    part_of(state, path[0])[path[1]] = copied(saved.tensor(info.name), device_);
   }
   return state;
 }

@@ -40,7 +40,8 @@ class WalkMemory {
       int64_t batches,
       bool spill,
       double seconds,
-      bool shared = false);
+      bool shared = false,
+      c10::Device device = c10::Device(c10::kCPU));  // where states are when they are taken
 
   // Reads what an earlier process saved; false when there is nothing.
   bool load(Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer);
@@ -65,6 +66,7 @@ class WalkMemory {
   bool spill_;
   double seconds_;
   bool shared_;
+  c10::Device device_;
   std::chrono::steady_clock::time_point saved_ = std::chrono::steady_clock::now();
   std::vector<stats::WalkState> states_;
 };

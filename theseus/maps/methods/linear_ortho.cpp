@@ -1,5 +1,7 @@
 // The isometry nearest to the map of `linear`: the polar factor of (S^T S)^+ C.
 
+#include <algorithm>
+
 #include "theseus/maps/gram.h"
 #include "theseus/maps/isometry.h"
 #include "theseus/maps/problem.h"
@@ -10,7 +12,9 @@ namespace {
 Map solve(const Problem& problem, const Options& options) {
   const auto cross = checked_cross(problem);
   const auto gram = spectrum(checked_source_gram(problem));
-  return isometry_near(problem, gram.power(-1).matmul(cross), options.rank);
+  auto known = problem;  // beyond the range of the Gram there is rounding
+  known.most = std::min(known.most, gram.rank());
+  return isometry_near(known, gram.power(-1).matmul(cross), options.rank);
 }
 
 }  // namespace

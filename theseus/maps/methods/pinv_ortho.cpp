@@ -1,5 +1,7 @@
 // The isometry nearest to the map of `pinv`: the polar factor of C (R^T R)^+.
 
+#include <algorithm>
+
 #include "theseus/maps/gram.h"
 #include "theseus/maps/isometry.h"
 #include "theseus/maps/problem.h"
@@ -10,7 +12,9 @@ namespace {
 Map solve(const Problem& problem, const Options& options) {
   const auto cross = checked_cross(problem);
   const auto gram = spectrum(checked_target_gram(problem));
-  return isometry_near(problem, cross.matmul(gram.power(-1)), options.rank);
+  auto known = problem;  // beyond the range of the Gram there is rounding
+  known.most = std::min(known.most, gram.rank());
+  return isometry_near(known, cross.matmul(gram.power(-1)), options.rank);
 }
 
 }  // namespace
