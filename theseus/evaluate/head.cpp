@@ -117,7 +117,7 @@ Head fitted_head(model::Model& model, const EvaluateOptions& options, const Watc
     model::Reader reader(model, options.longest);
     std::vector<at::Tensor> features, labels;
     const auto order =
-        learnt_from(examples, data::open_examples(options.data, options.split), options);
+        learnt_from(examples, open_data(options.data, options.split, model, options), options);
     int64_t done = 0;
     feed(examples, order, reader, options.feed, [&](Step&& step) {
       features.push_back(features_of(model.forward(step.batch), step.batch));
