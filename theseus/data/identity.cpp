@@ -1,6 +1,5 @@
 #include "theseus/data/identity.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include <c10/util/StringUtil.h>
@@ -33,11 +32,12 @@ Identities identities_of(const Examples& examples) {
   return identities_of(examples, every(examples));
 }
 
-int64_t count_shared(const Examples& examples, const Identities& others) {
-  const auto places = every(examples);
-  return std::count_if(places.begin(), places.end(), [&](int64_t place) {
-    return others.contains(identity_of(examples, place));
-  });
+Identities places_of(const Examples& examples) {
+  Identities result;
+  for (const auto& name : examples.names) {
+    result.insert(std::filesystem::absolute(name).lexically_normal().string());
+  }
+  return result;
 }
 
 }  // namespace theseus::data

@@ -18,7 +18,7 @@ using Identities = std::unordered_set<std::string>;
 Identities identities_of(const Examples& examples, const std::vector<int64_t>& places);
 Identities identities_of(const Examples& examples);
 
-// How many of `examples` are among `others`.
-int64_t count_shared(const Examples& examples, const Identities& others);
+// Where each of the examples lies, whatever it says: two of the same words are two.
+Identities places_of(const Examples& examples);
 
 }  // namespace theseus::data

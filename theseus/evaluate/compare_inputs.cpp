@@ -44,18 +44,10 @@ Shares divided(const std::string& data, const std::string& split, const CompareO
   return shares;
 }
 
-// How many of `used` are among those measured, which are worded as `measured` are. Data of other fields have none.
-int64_t count_used(
-    data::Examples used, const data::Examples& measured, const data::Identities& kept_out) {
-  if (static_cast<bool>(used.text) != static_cast<bool>(measured.text)) {
-    return 0;
-  }
-  used.wording = measured.wording;
-  try {
-    return data::count_shared(used, kept_out);
-  } catch (const InputError&) {
-    return 0;
-  }
+int64_t count_shared(const data::Examples& used, const data::Identities& measured) {
+  const auto places = data::places_of(used);
+  return std::count_if(
+      places.begin(), places.end(), [&](const auto& place) { return measured.contains(place); });
 }
 
 // Where nobody named the shares for it, what is measured must not have been used.
@@ -64,9 +56,9 @@ void require_apart(
     const Setting& setting,
     const data::Examples& measured,
     Shares& shares) {
-  const auto kept_out = data::identities_of(measured);
+  const auto kept_out = data::places_of(measured);
   const auto require_none = [&](const data::Examples& used, const char* what, const char* instead) {
-    const auto count = count_used(used, measured, kept_out);
+    const auto count = count_shared(used, kept_out);
     require(
         count == 0, count, " examples of ", setting.data, " would be measured on and ", what, ": ",
         instead);
@@ -85,7 +77,7 @@ void require_apart(
         data::open_examples(from, shares.calibration.empty() ? data::kNotTest : shares.calibration);
     if (options.job.split.empty() && setting.calibration.empty()) {
       require_none(used, "used to make maps", "name another split with --split or --test");
-    } else if (const auto count = count_used(used, measured, kept_out); count > 0) {
+    } else if (const auto count = count_shared(used, kept_out); count > 0) {
       shares.note += c10::str(
           shares.note.empty() ? "" : "; ", count,
           " of the examples that are measured on were used to make maps, too");
