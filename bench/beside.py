@@ -15,13 +15,14 @@ import sys
 import time
 
 
-def measured(command):
+def measured(words, stdout=sys.stderr):
+    """Seconds, processor seconds and peak GiB."""
     start = time.monotonic()
-    with subprocess.Popen(shlex.split(command), stdout=sys.stderr) as process:
+    with subprocess.Popen(words, stdout=stdout) as process:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        raise SystemExit(f"exit status {process.returncode}: {command}")
+        raise SystemExit(f"exit status {process.returncode}: {' '.join(words)}")
     return time.monotonic() - start, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20
 
 
@@ -33,13 +34,14 @@ def main():
     given = parser.parse_args()
     if given.rounds < 1:
         parser.error("--rounds: at least 1")
-    turns = [(measured(given.ours), measured(given.theirs)) for _ in range(given.rounds)]
+    ours, theirs = shlex.split(given.ours), shlex.split(given.theirs)
+    turns = [(measured(ours), measured(theirs)) for _ in range(given.rounds)]
     print("| | ours | theirs | theirs / ours |\n|---|---|---|---|")
     for i, name in enumerate(("seconds", "processor seconds", "peak GiB")):
-        ours, theirs = (statistics.median(turn[who][i] for turn in turns) for who in (0, 1))
+        one, other = (statistics.median(turn[who][i] for turn in turns) for who in (0, 1))
         ratios = sorted(turn[1][i] / turn[0][i] for turn in turns)
         between = f" ({ratios[0]:.2f} to {ratios[-1]:.2f})" if len(ratios) > 1 else ""
-        print(f"| {name} | {ours:.2f} | {theirs:.2f} | {statistics.median(ratios):.2f}{between} |")
+        print(f"| {name} | {one:.2f} | {other:.2f} | {statistics.median(ratios):.2f}{between} |")
 
 
 if __name__ == "__main__":

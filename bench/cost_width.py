@@ -9,15 +9,14 @@ all processors together, which other work on the machine changes little (on a GP
 peak beyond that of a program that only opens the target. OPTIONs go to theseus. Needs numpy.
 """
 import argparse
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 
+import beside
 import transport_vit_b as job
 
 SOURCE, CLASSES = 768, 10
@@ -26,14 +25,8 @@ COLOURS = {"procrustes": "#1f6feb", "with gradients": "#d1242f"}
 
 def measured(command, clock):
     """Seconds and peak GiB."""
-    start = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"exit status {process.returncode}: {' '.join(command)}")
-    seconds = time.monotonic() - start if clock else used.ru_utime + used.ru_stime
-    return seconds, used.ru_maxrss / 2**20
+    wall, processors, peak = beside.measured(command, subprocess.DEVNULL)
+    return wall if clock else processors, peak
 
 
 def write_models(folder, widths, blocks):

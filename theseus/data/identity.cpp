@@ -8,6 +8,13 @@
 #include "theseus/data/wording.h"
 
 namespace theseus::data {
+namespace {
+
+std::string place_of(const std::string& name) {
+  return std::filesystem::absolute(name).lexically_normal().string();
+}
+
+}  // namespace
 
 std::string identity_of(const Examples& examples, int64_t place) {
   if (examples.text) {
@@ -15,9 +22,7 @@ std::string identity_of(const Examples& examples, int64_t place) {
     return c10::str(
         text.first.size(), " ", text.second.size(), " ", text.first, text.second, text.answer);
   }
-  return std::filesystem::absolute(examples.names[static_cast<size_t>(place)])
-      .lexically_normal()
-      .string();
+  return place_of(examples.names[static_cast<size_t>(place)]);
 }
 
 Identities identities_of(const Examples& examples, const std::vector<int64_t>& places) {
@@ -35,7 +40,7 @@ Identities identities_of(const Examples& examples) {
 Identities places_of(const Examples& examples) {
   Identities result;
   for (const auto& name : examples.names) {
-    result.insert(std::filesystem::absolute(name).lexically_normal().string());
+    result.insert(place_of(name));
   }
   return result;
 }

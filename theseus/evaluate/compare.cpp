@@ -134,8 +134,6 @@ ordered_json cell(Column& column, const std::string& method, const fs::path& dir
     alpha = best.at("alpha");
   }
   Strengthened strengthened(model, update);
-  strengthened.set(1);
-  const auto at_one = best.is_null() ? ordered_json() : measured();
   strengthened.set(alpha);
   auto found = measured();
   found["alpha"] = alpha;
@@ -144,7 +142,8 @@ ordered_json cell(Column& column, const std::string& method, const fs::path& dir
   }
   if (!best.is_null()) {
     found["validation"] = best.at("value");
-    found["value_at_one"] = at_one.at("value");
+    strengthened.set(1);
+    found["value_at_one"] = alpha == 1 ? found.at("value") : measured().at("value");
     for (const auto& note : more_notes) {
       found["notes"].push_back("choosing the strength: " + note.get<std::string>());
     }

@@ -108,10 +108,6 @@ void check_setting(
   check_name(setting.name);
   const auto update = transport::SourceUpdate::open(setting.tuned, source);
   require_change(update, source.architecture());
-  const auto& from = setting.calibration.empty() ? setting.data : setting.calibration;
-  if (!all_none(options) && !stats::is_prepared(from)) {
-    data::open_examples(from, shares.calibration.empty() ? data::kNotTest : shares.calibration);
-  }
   const auto how = measured_on(options, setting, shares.test);
   const auto examples = open_data(setting.data, shares.test, target, how);
   const auto word = task_word(target, examples, how);

@@ -54,11 +54,11 @@ void add_prompts(
     const data::Examples& examples,
     const Settings& settings,
     nlohmann::ordered_json& record);
-// The class of the examples at `order` where all are of one; empty: they are of several, or have no labels.
 // Those of `seen` to learn from: drawn, and none of `measured`, however the two were named. Throws InputError when none is
 // left.
 std::vector<int64_t> learnt_from(
     const data::Examples& seen, const data::Examples& measured, const EvaluateOptions& options);
+// The class of the examples at `order` where all are of one; empty: they are of several, or have no labels.
 std::string only_class(const data::Examples& examples, const std::vector<int64_t>& order);
 // Images that were left out, texts that were cut.
 std::vector<std::string> notes_on_inputs(

@@ -18,18 +18,13 @@
 #include <ATen/ATen.h>
 
 #include "theseus/maps/certify.h"
+#include "theseus/maps/completion.h"
 #include "theseus/maps/polar.h"
 #include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
 namespace {
 
-// s^2 from which on polar(E) is taken from the formula: errors of P grow by 1 / s^2.
-constexpr double kStrong = 0.2;
-// Singular values of Y up to this leave a direction open: in float32 they have 1e-7 of noise.
-constexpr double kOpen = 1e-3;
-// Priors are float32.
-constexpr double kPriorNoise = 1e-7;
 // A prior further from an isometry than this is replaced by the nearest one.
 constexpr double kIsometric = 1e-5;
 
@@ -58,13 +53,6 @@ Partial fill_strong(const at::Tensor& l, const at::Tensor& r, const at::Tensor& 
   return {map, open};
 }
 
-// Orthonormal columns that span what the columns of `basis` [q, k] do not: [q, q - k].
-at::Tensor complement(const at::Tensor& basis) {
-  const auto q = basis.size(0);
-  const auto [lambda, vectors] = at::linalg_eigh(basis.matmul(basis.t()));
-  return vectors.slice(1, 0, q - basis.size(1));
-}
-
 void fill_weak(Partial& partial, const at::Tensor& p) {
   if (partial.open.size(1) == 0) {
     return;
@@ -85,7 +73,6 @@ void fill_weak(Partial& partial, const at::Tensor& p) {
 // Any orthonormal targets for what is open: more random vectors than are needed, without their parts along
 // the rows of T, span what is left as well as it can be spanned.
 void fill_rest(Partial& partial) {
-  constexpr int64_t kSpare = 8;
   const auto q = partial.open.size(1);
   if (q == 0) {
     return;
@@ -95,8 +82,7 @@ void fill_rest(Partial& partial) {
   for (int pass = 0; pass < 2; ++pass) {
     z = z - t.t().matmul(t.matmul(z));
   }
-  const auto [lambda, w] = at::linalg_eigh(z.t().matmul(z));                           // ascending
-  const auto targets = z.matmul(w.slice(1, kSpare)) / lambda.slice(0, kSpare).sqrt();  // [dt, q]
+  const auto targets = best_spanned(z);  // [dt, q]
   partial.map = (t + partial.open.matmul(targets.t())).to(partial.map.scalar_type());
   partial.open = partial.open.slice(1, 0, 0);
 }

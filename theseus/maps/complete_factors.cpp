@@ -13,16 +13,12 @@
 
 #include "theseus/maps/certify.h"
 #include "theseus/maps/complete.h"
+#include "theseus/maps/completion.h"
 #include "theseus/maps/polar.h"
 #include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
 namespace {
-
-// As in complete.cpp, where they are explained: the two forms must choose alike.
-constexpr double kStrong = 0.2;
-constexpr double kOpen = 1e-3;
-constexpr double kPriorNoise = 1e-7;
 
 struct Partial {
   Factors known;            // [ds, dt] but for the columns of F
@@ -56,13 +52,6 @@ Partial fill_strong(const at::Tensor& l, const at::Tensor& r, const Factors& p) 
       .coefficients = w.index_select(1, weak) / lambda.index_select(0, weak).sqrt()};
 }
 
-// Orthonormal columns that span what the columns of `basis` [q, k] do not: [q, q - k].
-at::Tensor complement(const at::Tensor& basis) {
-  const auto q = basis.size(0);
-  const auto [lambda, vectors] = at::linalg_eigh(basis.matmul(basis.t()));
-  return vectors.slice(1, 0, q - basis.size(1));
-}
-
 void fill_weak(Partial& partial, const Factors& p) {
   if (partial.coefficients.size(1) == 0) {
     return;
@@ -80,7 +69,6 @@ void fill_weak(Partial& partial, const Factors& p) {
 
 // As in complete.cpp: random vectors without their parts along the rows of T.
 void fill_rest(Partial& partial) {
-  constexpr int64_t kSpare = 8;
   const auto q = partial.coefficients.size(1);
   if (q == 0) {
     return;
@@ -90,8 +78,7 @@ void fill_rest(Partial& partial) {
   for (int pass = 0; pass < 2; ++pass) {
     z = z - t.after(t.before(z).t()).t();
   }
-  const auto [lambda, w] = at::linalg_eigh(z.t().matmul(z));                           // ascending
-  const auto targets = z.matmul(w.slice(1, kSpare)) / lambda.slice(0, kSpare).sqrt();  // [dt, q]
+  const auto targets = best_spanned(z);  // [dt, q]
   partial.g = partial.g + targets.matmul(partial.coefficients.t());
   partial.coefficients = partial.coefficients.slice(1, 0, 0);
 }

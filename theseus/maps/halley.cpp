@@ -70,7 +70,7 @@ at::Tensor iterated(at::Tensor x, at::Tensor gram, double l) {
     x = at::add(solved * (a - b / c), x, b / c);
     l = l * (a + b * l * l) / (1 + c * l * l);
   }
-  return 1.5 * x - 0.5 * row_gram(x).matmul(x);  // an error e becomes e^2
+  return newton_schulz(x);
 }
 
 }  // namespace

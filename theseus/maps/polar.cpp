@@ -44,11 +44,6 @@ struct Triple {
   at::Tensor vt;  // [r, n]
 };
 
-// Rows that are orthonormal up to e become so up to e^2.
-at::Tensor newton_schulz(const at::Tensor& rows) {
-  return 1.5 * rows - 0.5 * row_gram(rows).matmul(rows);
-}
-
 // `zero`: what counts as zero; negative: as `significance` says of the largest here.
 Triple triple_by_eigh(const at::Tensor& c, const Significance& significance, double zero = -1) {
   const auto m = c.size(0);

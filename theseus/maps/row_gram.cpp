@@ -27,4 +27,8 @@ at::Tensor row_gram(const at::Tensor& rows) {
   return gram;
 }
 
+at::Tensor newton_schulz(const at::Tensor& rows) {
+  return 1.5 * rows - 0.5 * row_gram(rows).matmul(rows);
+}
+
 }  // namespace theseus::maps
