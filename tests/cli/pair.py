@@ -37,6 +37,8 @@ def files_of(directory):
 class PairTest(support.CommandTest):
     """The models are in `self.models`, which no test may change; outputs go to `self.here`."""
 
+    DEVICE = None  # --device, where a test is of one
+
     @classmethod
     def setUpClass(cls):
         cls.models = pathlib.Path(tempfile.mkdtemp(prefix="theseus-pair-"))
@@ -53,7 +55,7 @@ class PairTest(support.CommandTest):
         options = {"source": self.models / "base", "tuned": self.models / "tuned",
                    "target": self.models / "wide",
                    "calibration": self.models / "images.safetensors",
-                   "out": self.here / out, "threads": 1, **changed}
+                   "out": self.here / out, "threads": 1, "device": self.DEVICE, **changed}
         if command in ("plan", "diagnose"):
             options.pop("out")
         if command == "align":

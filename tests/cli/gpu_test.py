@@ -1,0 +1,55 @@
+"""The same jobs on a GPU: the CPU's result but for rounding, and the same bytes after an interruption or in
+several processes. Skipped where there is none."""
+import re
+import subprocess
+import unittest
+
+import interrupt_test
+import processes_test
+import support
+from support import BINARY
+
+
+def has_gpu():
+    said = subprocess.run([BINARY, "doctor"], capture_output=True, text=True, check=False).stdout
+    return re.search(r"cpu, \d+ CUDA", said) is not None
+
+
+@unittest.skipUnless(has_gpu(), "no CUDA device")
+class SameAsOnTheCpu(processes_test.Together):
+    def test_methods(self):
+        """The largest difference over the largest weight; products on a GPU are summed in another order."""
+        for name, more in (("procrustes", {}), ("few-rows", {"batches": 1, "batch_size": 2}),
+                           ("from-moments", {"statistics": "moments"}),
+                           ("whitened", {"whiten": 0.25}), ("linear", {"match": "linear"}),
+                           ("linear-ortho", {"method": "linear-ortho"}),
+                           ("pinv-tikhonov", {"method": "pinv-tikhonov"}),
+                           ("data-free", {"method": "data-free", "calibration": None})):
+            with self.subTest(name):
+                ours = self.carry(out=f"{name}-gpu", device="cuda", **more)
+                theirs = self.carry(out=f"{name}-cpu", **more)
+                self.assertEqual(self.record(ours)["device"], "cuda:0")
+                self.assert_nearly(ours, theirs, 2e-5)
+
+    def test_alignment_of_a_gpu_serves_the_cpu(self):
+        alignment = self.carry(out="alignment", command="align", device="cuda")
+        ours = self.carry(out="ours", source=None, calibration=None, alignment=alignment)
+        self.assert_nearly(ours, self.carry(out="theirs"), 2e-5)
+
+
+@unittest.skipUnless(has_gpu(), "no CUDA device")
+class Interrupted(interrupt_test.Interrupted):
+    DEVICE = "cuda"
+
+    def test_killed_ten_times(self):
+        self.kill_often(4)
+
+
+@unittest.skipUnless(has_gpu(), "no CUDA device")
+class Processes(processes_test.SameResult):
+    """On one GPU, or one each where there are more."""
+    DEVICE = "cuda"
+
+
+if __name__ == "__main__":
+    support.main()
