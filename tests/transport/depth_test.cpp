@@ -143,6 +143,25 @@ TEST(Depth, SharesASourceBlockAmongTheTargetsItServes) {
   }
 }
 
+TEST(Depth, RepeatsASourceBlockWhole) {
+  const auto similarity = random_scores(2, 5, 3);
+  const auto shared = make_route(towers({2}), towers({5}), Depth::kMatch, similarity);
+  const auto route = make_route(towers({2}), towers({5}), Depth::kRepeat, similarity);
+  ASSERT_EQ(route.pairs.size(), 5U);
+  for (size_t i = 0; i < route.pairs.size(); ++i) {
+    EXPECT_EQ(route.pairs[i].source, shared.pairs[i].source);
+    EXPECT_EQ(route.pairs[i].target, shared.pairs[i].target);
+    EXPECT_EQ(route.pairs[i].share, 1);
+  }
+}
+
+TEST(Depth, HasAWordForEachRule) {
+  for (const auto depth : {Depth::kMatch, Depth::kRepeat, Depth::kInterpolate}) {
+    EXPECT_EQ(parse_depth(word_of(depth)), depth);
+  }
+  EXPECT_THROW(parse_depth("deep"), InputError);
+}
+
 TEST(Depth, SumsTheSourceBlocksThatServeOneTarget) {
   const auto route = make_route(towers({5}), towers({2}), Depth::kMatch, random_scores(5, 2, 4));
   ASSERT_EQ(route.pairs.size(), 5U);

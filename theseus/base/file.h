@@ -61,6 +61,7 @@ class AtomicFile {
   std::filesystem::path temporary_;
   int64_t reserved_ = 0;
   int64_t appended_ = 0;
+  int64_t begun_ = 0;  // on their way to the disk
   int descriptor_ = -1;
   int slot_ = -1;
 };

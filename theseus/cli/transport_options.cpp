@@ -227,7 +227,9 @@ void TransportOptions::add(CLI::App& app, For command) {
       ->capture_default_str();
   app.add_option(
       "--depth", depth_,
-      "where depths differ: match blocks by similarity (default), or interpolate the source");
+      "where depths differ: match blocks by similarity and share updates out (default), repeat "
+      "them "
+      "whole, or interpolate the source");
   app.add_option("--batches", align.sampling.batches, "draw so many batches (default: use all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--batch-size", align.sampling.batch_size, "sequences at a time")
@@ -341,9 +343,7 @@ output::JobOptions TransportOptions::job() const {
       {{"auto", transport::Statistics::kAuto},
        {"moments", transport::Statistics::kMoments},
        {"rows", transport::Statistics::kRows}});
-  job.align.depth = chosen<transport::Depth>(
-      "depth", depth_.empty() ? "match" : depth_,
-      {{"interpolate", transport::Depth::kInterpolate}, {"match", transport::Depth::kMatch}});
+  job.align.depth = transport::parse_depth(depth_.empty() ? "match" : depth_);
   chosen<int>("write", job.write, {{"", 0}, {"model", 1}, {"update", 2}, {"adapter", 3}});
   job.align.memory = memory_.empty() ? 0 : parse_bytes(memory_);
   job.version = THESEUS_VERSION;

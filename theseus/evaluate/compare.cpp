@@ -51,7 +51,7 @@ bool uses_calibration(const CompareOptions& options, const std::string& method) 
     return true;
   }
   const auto source = model::Model::open(job.source), target = model::Model::open(job.target);
-  return job.align.depth == transport::Depth::kMatch &&
+  return job.align.depth != transport::Depth::kInterpolate &&
          transport::depths_differ(source.architecture(), target.architecture());
 }
 
@@ -213,7 +213,7 @@ ordered_json identity_of(const CompareOptions& options, const std::vector<Shares
       {"calibration",
        {options.job.shots, sampling.batch_size, sampling.seed, options.job.labels, options.familiar,
         stamp_below(options.familiar)}},
-      {"align", {options.job.align.match, options.job.align.depth == transport::Depth::kMatch}},
+      {"align", {options.job.align.match, transport::word_of(options.job.align.depth)}},
       {"measure", {how.task, how.limit, how.training_limit, how.seed, how.settings.templates}},
       {"strengths",
        {options.strengths.first, options.strengths.last, options.strengths.step,

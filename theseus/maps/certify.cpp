@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -49,7 +50,9 @@ at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like
     return draw().to(like.device());
   }
   // The same few are asked for again and again, and drawing takes longer than their use on a GPU.
-  thread_local std::map<std::pair<int64_t, int64_t>, at::Tensor> drawn;
+  static std::mutex mutex;
+  static std::map<std::pair<int64_t, int64_t>, at::Tensor> drawn;
+  const std::lock_guard lock(mutex);
   auto& found = drawn[{size, k}];
   if (!found.defined()) {
     found = draw();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <ATen/ATen.h>
+
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 
@@ -15,6 +17,16 @@ std::string replaced(std::string_view text, char from, char to) {
 }
 
 }  // namespace
+
+Map Map::to(c10::Device device) const {
+  auto moved = *this;
+  if (factors.defined()) {
+    moved.factors = factors.to(device);
+  } else {
+    moved.matrix = matrix.to(device);
+  }
+  return moved;
+}
 
 const Method& method(std::string_view word) {
   const auto name = replaced(word, '-', '_');

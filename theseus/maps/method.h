@@ -75,6 +75,7 @@ struct Map {
   }
   at::Tensor dense() const { return factors.defined() ? factors.dense() : matrix; }
   c10::Device device() const { return (factors.defined() ? factors.left : matrix).device(); }
+  Map to(c10::Device device) const;
 };
 
 // Where a method's statistics come from.

@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/side_by_side.h"
 #include "theseus/base/stopwatch.h"
 #include "theseus/output/assembly.h"
 #include "theseus/output/carried_head.h"
@@ -183,9 +184,13 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
           [&](int64_t block) {
             return updated_block(opened_, files_.directory(), block, options_.alpha);
           }};
+  // Fingerprints are kept once they are made. They take the host a while, in which a GPU can work.
+  Aside reading(options_.placement.device);
+  reading.run([&] { describe_inputs(options_, opened_); });
   run_once(
       *maps_->aligner, transport::spaces_of(plan_), files_.directory(), sink, watch,
       options_.save_every);
+  reading.wait();
 }
 
 void Carriage::carry(int64_t stage, const MapSet& found) {

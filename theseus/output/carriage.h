@@ -24,6 +24,7 @@ class Carriage {
   const transport::Alignment* alignment() const {
     return opened_.alignment ? &*opened_.alignment : nullptr;
   }
+  c10::Device device() const { return options_.placement.device; }
   int64_t stages() const { return static_cast<int64_t>(maps_->route.pairs.size()) + 2; }
 
   // Makes maps, and carries every group as its maps come.

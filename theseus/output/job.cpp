@@ -33,7 +33,10 @@ void carry_through_alignment(
   const auto stages = carriages.front()->stages();
   for (int64_t stage = 0; stage < stages; ++stage) {
     watch(static_cast<double>(stage), static_cast<double>(stages), doing);
-    const auto maps = carriages.front()->alignment()->maps(stage);
+    auto maps = carriages.front()->alignment()->maps(stage);
+    for (auto& [space, map] : maps) {
+      map = map.to(carriages.front()->device());
+    }
     for (auto* carriage : carriages) {
       carriage->carry(stage, maps);
     }

@@ -62,10 +62,7 @@ ordered_json describe_depth(
     const at::Tensor& similarity) {
   const bool differ =
       transport::depths_differ(opened.source.architecture(), opened.target.architecture());
-  ordered_json result = {
-      {"mode", !differ                             ? "block by block"
-               : depth == transport::Depth::kMatch ? "match"
-                                                   : "interpolate"}};
+  ordered_json result = {{"mode", differ ? transport::word_of(depth) : "block by block"}};
   result.update(transport::describe(route));
   if (similarity.defined()) {
     const auto rows = similarity.to(at::kCPU).contiguous();

@@ -34,10 +34,10 @@ Aligner::Aligner(
   prepare();
   const auto& from = source.architecture();
   const auto& to = target.architecture();
-  if (depths_differ(from, to) && options.depth == Depth::kMatch) {
+  if (depths_differ(from, to) && options.depth != Depth::kInterpolate) {
     require(
-        calibration != nullptr,
-        "--depth match compares activations, so it needs a calibration with any method");
+        calibration != nullptr, "--depth ", word_of(options.depth),
+        " compares activations, so it needs a calibration with any method");
     similarity_ = block_similarity(
         source, target, *calibration, matchers_,
         [&](int64_t done, int64_t all) {
@@ -47,7 +47,7 @@ Aligner::Aligner(
   }
   route_ = make_route(from, to, options.depth, similarity_);
   require(
-      !options.in_order || !depths_differ(from, to) || options.depth == Depth::kMatch,
+      !options.in_order || !depths_differ(from, to) || options.depth != Depth::kInterpolate,
       "--in-order runs tuned blocks of the source, and an interpolated source has none; use "
       "--depth "
       "match");
@@ -259,7 +259,7 @@ Position Aligner::resume(
   const auto bring =
       [&](stats::Moments& found) {  // files and other processes give them on the host
         for (auto& [space, pair] : found) {
-          pair = pair.to(source_.weights().placement().device);
+          pair = pair.to(device());
         }
       };
   bring(outer);
@@ -293,7 +293,8 @@ void Aligner::solve_group(
     std::pair<int64_t, int64_t> group,
     const SpaceSet& needed,
     std::map<int64_t, stats::Moments>& moments,
-    const Sink& sink) {
+    const Sink& sink,
+    Aside& handover) {
   std::map<int64_t, MapSet> ahead;  // this process's share
   if (!processes().alone()) {
     const Stopwatch watch(seconds_, "solve");
@@ -305,17 +306,23 @@ void Aligner::solve_group(
     }
   }
   for (auto stage = group.first; stage < group.second; ++stage) {
-    const auto solved = [&] {
+    auto solved = [&] {
       const Stopwatch watch(seconds_, processes().alone() ? "solve" : "exchange");
       return processes().alone() ? solver.solve(stage, moments[stage], needed)
-                                 : gathered(processes(), ahead[stage]);
+                                 : gathered(processes(), ahead[stage], device());
     }();
     if (processes().first()) {
-      const Stopwatch watch(seconds_, "carry");
-      sink.stage(stage, solved, moments[stage]);
+      handover.run(
+          [this, &sink, stage, maps = std::move(solved), seen = std::move(moments[stage])] {
+            const Stopwatch watch(handing_over_, "carry");
+            sink.stage(stage, maps, seen);
+          });
     }
     moments.erase(stage);
     ahead.erase(stage);
+  }
+  if (processes().first()) {
+    handover.run([&sink, first = group.first] { sink.group(first); });
   }
 }
 
@@ -345,13 +352,19 @@ void Aligner::run(
        .kept = rows_kept_of(observed),
        .in_order = options_.in_order});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
-  const auto device = source_.weights().placement().device;
-  WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device);
+  WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device());
+  Aside handover(options_.in_order ? c10::Device(c10::kCPU) : device());
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
   if (!processes().alone() && !plan.spill && batches > 0) {
     catch_up(plan, position.first, memory, watch);
   }
+  const auto save = [&](const Position& reached) {
+    if (processes().first() && memory.is_due(reached)) {
+      handover.wait();  // what is saved must not be ahead of what is on disk
+      memory.save(reached, moments, solver.outer());
+    }
+  };
   const auto steps = static_cast<double>(batches + 1) * static_cast<double>(walk.stages());
   for (const auto& group : plan.groups) {
     const auto first = group.first, last = group.second;
@@ -373,26 +386,24 @@ void Aligner::run(
         walk.run(first, last, calibration_->pair(batch), state, moments);
       });
       memory.put(last, batch, std::move(state));
-      if (processes().first()) {
-        memory.save({first, batch + 1}, moments, solver.outer());
-      }
+      save({first, batch + 1});
     }
     restore(source_, replaced.first);
     restore(target_, replaced.second);
     walk.drop(options_.in_order ? std::max<int64_t>(first - 1, 0) : first, last);
     {
       const Stopwatch watch_exchange(seconds_, "exchange");
-      stats::add_up(processes(), source_.weights().placement().device, moments);
+      stats::add_up(processes(), device(), moments);
     }
     tell(batches, "solving");
-    solve_group(solver, group, needed, moments, sink);
-    if (processes().first()) {
-      sink.group(first);
-      memory.save({last, 0}, moments, solver.outer());
-    }
+    solve_group(solver, group, needed, moments, sink, handover);
+    save({last, 0});
   }
-  for (const auto& [phase, spent] : walk.seconds()) {
-    seconds_[phase] += spent;
+  handover.wait();
+  for (const auto& spent : {walk.seconds(), handing_over_}) {
+    for (const auto& [phase, seconds_of_it] : spent) {
+      seconds_[phase] += seconds_of_it;
+    }
   }
   watch(steps, steps, "aligned");
   if (processes().first()) {

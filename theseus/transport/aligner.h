@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "theseus/base/side_by_side.h"
 #include "theseus/base/stopwatch.h"
 #include "theseus/cluster/processes.h"
 #include "theseus/model/model.h"
@@ -37,8 +38,8 @@ struct AlignOptions {
 // How far the work has come, in its own units, and what is being done.
 using Watch = std::function<void(double done, double all, const std::string& doing)>;
 
-// Receives the maps of the walk's stages, in order. After a kill the last ones may come again, the
-// same as before.
+// Receives the maps of the walk's stages, in order, on a GPU from a thread of its own. After a kill the last
+// ones may come again, the same as before.
 struct Sink {
   std::function<void(int64_t stage, const MapSet& maps, const stats::Moments& moments)> stage;
   // The group that began with `first` is complete: what it gave must be on disk.
@@ -82,7 +83,8 @@ class Aligner {
   // What will be carried through the maps, which takes memory, too: before schedule() and run().
   void set_loads(std::vector<Load> loads) { loads_ = std::move(loads); }
   Schedule schedule(const SpaceSet& needed) const;
-  // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry".
+  // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry", which on a GPU goes on
+  // beside the others.
   const Seconds& seconds() const { return seconds_; }
 
   // Walks, solves the maps of `needed`, and gives them to `sink`. Unfinished work is kept in
@@ -98,6 +100,7 @@ class Aligner {
 
  private:
   void prepare();
+  c10::Device device() const { return source_.weights().placement().device; }
   // While a stage is walked the blocks before it are the tuned and the updated one; returns what was
   // replaced in the source and in the target.
   std::pair<std::vector<std::string>, std::vector<std::string>> replace_before(
@@ -114,7 +117,8 @@ class Aligner {
       std::pair<int64_t, int64_t> group,
       const SpaceSet& needed,
       std::map<int64_t, stats::Moments>& moments,
-      const Sink& sink);
+      const Sink& sink,
+      Aside& handover);
   // Of the calibration at most, by tower.
   std::map<std::string, int64_t> rows_by_tower() const;
   SpaceSet rows_kept_of(const SpaceSet& observed) const;
@@ -135,6 +139,7 @@ class Aligner {
   bool same_words_ = true;  // or nothing to compare them by
   std::vector<Load> loads_;
   Seconds seconds_;
+  Seconds handing_over_;  // spent by the sink
 };
 
 }  // namespace theseus::transport

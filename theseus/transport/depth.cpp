@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include <ATen/ATen.h>
 
@@ -34,7 +35,11 @@ void stretch(const model::Tower& tower, int64_t first, int64_t to, stats::Route&
 
 // similarity [source blocks, target blocks] of one tower.
 void match(
-    const at::Tensor& similarity, int64_t first_source, int64_t first_target, stats::Route& route) {
+    const at::Tensor& similarity,
+    int64_t first_source,
+    int64_t first_target,
+    bool shared,
+    stats::Route& route) {
   const bool deeper = similarity.size(1) > similarity.size(0);
   const auto assigned = monotone_assignment(deeper ? similarity.t() : similarity);
   for (size_t i = 0; i < assigned.size(); ++i) {
@@ -45,11 +50,33 @@ void match(
     route.pairs.push_back(
         {.source = first_source + source,
          .target = first_target + target,
-         .share = deeper ? 1.0 / static_cast<double>(served) : 1.0});
+         .share = deeper && shared ? 1.0 / static_cast<double>(served) : 1.0});
   }
 }
 
+const std::map<std::string, Depth>& depth_words() {
+  static const std::map<std::string, Depth> words = {
+      {"match", Depth::kMatch}, {"repeat", Depth::kRepeat}, {"interpolate", Depth::kInterpolate}};
+  return words;
+}
+
 }  // namespace
+
+std::string word_of(Depth depth) {
+  for (const auto& [word, meant] : depth_words()) {
+    if (meant == depth) {
+      return word;
+    }
+  }
+  throw InternalError("a depth rule without a word");
+}
+
+Depth parse_depth(const std::string& word) {
+  const auto found = depth_words().find(word);
+  require(
+      found != depth_words().end(), "--depth: '", word, "' is none of: match repeat interpolate");
+  return found->second;
+}
 
 bool depths_differ(const model::Architecture& source, const model::Architecture& target) {
   for (size_t i = 0; i < source.towers.size(); ++i) {
@@ -122,12 +149,12 @@ stats::Route make_route(
     const auto& from = source.towers[t];
     const auto& to = target.towers[t];
     const auto begin = static_cast<int64_t>(route.source.size());
-    const bool matched = from.blocks != to.blocks && depth == Depth::kMatch;
+    const bool matched = from.blocks != to.blocks && depth != Depth::kInterpolate;
     if (matched) {
       stretch(from, first_source, from.blocks, route);
       match(
           similarity.narrow(0, first_source, from.blocks).narrow(1, first_target, to.blocks), begin,
-          first_target, route);
+          first_target, depth == Depth::kMatch, route);
     } else {
       require(
           from.blocks <= to.blocks, "--depth interpolate needs a target at least as deep: the ",

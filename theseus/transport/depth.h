@@ -10,7 +10,12 @@
 
 namespace theseus::transport {
 
-enum class Depth { kInterpolate, kMatch };
+enum class Depth { kInterpolate, kMatch, kRepeat };
+
+// By which word --depth names it.
+std::string word_of(Depth depth);
+// Throws InputError that lists the words.
+Depth parse_depth(const std::string& word);
 
 // Whether a tower has more blocks in one model than in the other.
 bool depths_differ(const model::Architecture& source, const model::Architecture& target);
@@ -23,6 +28,8 @@ bool depths_differ(const model::Architecture& source, const model::Architecture&
 //   model's blocks are assigned to the shallower one's, in order, none left out, with the greatest
 //   sum. A source block that serves several gives each an equal share of its update; a target block
 //   that is served by several gets the sum.
+// kRepeat: likewise, but each gets the whole update. The shares of kMatch add up to what the source block
+//   did; but what arrives in a model trained apart is weaker, and more of it does more.
 stats::Route make_route(
     const model::Architecture& source,
     const model::Architecture& target,

@@ -166,16 +166,17 @@ bool WalkMemory::load(
       });
 }
 
+bool WalkMemory::is_due(const Position& position) const {
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - saved_;
+  const bool group_ends = position.batch == 0;
+  return ((spill_ || shared_) && group_ends) || (!shared_ && passed.count() >= seconds_);
+}
+
 void WalkMemory::save(
     const Position& position,
     const std::map<int64_t, stats::Moments>& moments,
     const stats::Moments& outer) {
   const auto start = std::chrono::steady_clock::now();
-  const bool group_ends = position.batch == 0;
-  const bool due = std::chrono::duration<double>(start - saved_).count() >= seconds_;
-  if (!((spill_ || shared_) && group_ends) && (!due || shared_)) {
-    return;
-  }
   Tensors tensors = {{"position", at::tensor({position.first, position.batch}, at::kLong)}};
   for (const auto& [stage, found] : moments) {
     append(tensors, c10::str("moments/", stage, "/"), found);

@@ -45,8 +45,10 @@ class WalkMemory {
 
   // Reads what an earlier process saved; false when there is nothing.
   bool load(Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer);
-  // Saves when `seconds` have passed since the last time. With states in files also at the end of a
-  // group, and then removes those that no group will read any more.
+  // `seconds` have passed since the last time; with states in files or several processes also, or only, the
+  // end of a group.
+  bool is_due(const Position& position) const;
+  // With states in files it then removes those that no group will read any more.
   void save(
       const Position& position,
       const std::map<int64_t, stats::Moments>& moments,

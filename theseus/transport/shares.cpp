@@ -143,7 +143,7 @@ std::map<int64_t, SpaceSet> share_of(
   return mine;
 }
 
-MapSet gathered(const cluster::Processes& processes, const MapSet& maps) {
+MapSet gathered(const cluster::Processes& processes, const MapSet& maps, c10::Device device) {
   // Nothing of a map may be forgotten below.
   static_assert(sizeof(maps::Map) == 120, "a map has other members than are sent here");
   cluster::Parcel parcel;
@@ -158,7 +158,7 @@ MapSet gathered(const cluster::Processes& processes, const MapSet& maps) {
   for (const auto& other : processes.gather_in_first(parcel)) {
     const auto found = json::parse(other.text);
     for (size_t i = 0; i < found.size(); ++i) {
-      all[found[i].at("space")] = map_of(found[i], other.tensors.data() + 3 * i);
+      all[found[i].at("space")] = map_of(found[i], other.tensors.data() + 3 * i).to(device);
     }
   }
   return processes.first() ? all : MapSet();

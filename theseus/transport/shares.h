@@ -30,7 +30,7 @@ std::map<int64_t, SpaceSet> share_of(
     const SpaceSet& needed,
     bool whole_stages);
 
-// The maps of all processes in the first one; elsewhere none.
-MapSet gathered(const cluster::Processes& processes, const MapSet& maps);
+// The maps of all processes in the first one, on its device; elsewhere none.
+MapSet gathered(const cluster::Processes& processes, const MapSet& maps, c10::Device device);
 
 }  // namespace theseus::transport

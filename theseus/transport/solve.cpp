@@ -1,10 +1,14 @@
 #include "theseus/transport/solve.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <memory>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/side_by_side.h"
 
 namespace theseus::transport {
 
@@ -219,47 +223,82 @@ double Solver::cost(const std::string& space, int64_t stage) const {
   return std::min(ds, dt) * ds * dt;
 }
 
+std::vector<std::string> Solver::in_turn(const SpaceSet& spaces, int64_t stage) const {
+  auto open = spaces;
+  for (const auto& space : spaces) {
+    if (const auto behind = find_behind(space); !behind.empty()) {
+      open.insert(behind);
+    }
+  }
+  std::vector<std::string> order;
+  while (!open.empty()) {
+    std::vector<std::string> next;
+    std::copy_if(open.begin(), open.end(), std::back_inserter(next), [&](const auto& space) {
+      return !open.contains(find_behind(space));
+    });
+    std::stable_sort(next.begin(), next.end(), [&](const auto& left, const auto& right) {
+      return cost(left, stage) > cost(right, stage);
+    });
+    for (const auto& space : next) {
+      order.push_back(space);
+      open.erase(space);
+    }
+  }
+  return order;
+}
+
+std::optional<maps::Map> Solver::find_map(
+    const std::string& space,
+    int64_t stage,
+    const stats::Moments& moments,
+    const std::map<std::string, Future>& found) const {
+  const auto* gradients = find_gradients(space, stage);
+  if (gradients != nullptr && options_.rank != maps::Rank::kComplete) {
+    return solve_by_gradients(space, stage, *gradients, nullptr);
+  }
+  auto question = problem(space, stage, moments);
+  if (method_.needs.moments && !question.cross.defined()) {
+    return std::nullopt;  // not reached by the calibration
+  }
+  if (const auto behind = found.find(find_behind(space)); behind != found.end()) {
+    const auto& prior = behind->second.get();
+    if (prior && prior->factors.defined()) {
+      question.prior_factors = prior->factors;
+    } else if (prior) {
+      question.prior = prior->matrix.to(at::kDouble);
+    }
+  }
+  auto map = method_.solve(question, options_);
+  return gradients == nullptr ? map : solve_by_gradients(space, stage, *gradients, &map);
+}
+
 MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
   remember_outer(moments);
   if (method_.needs.weight_cross) {
     return solve_by_weights(stage, needed);
   }
-  MapSet solved;
-  const auto solve_one = [&](const std::string& space) {
-    if (solved.contains(space)) {
-      return;
-    }
-    with_context("aligning " + space, [&] {
-      const auto* gradients = find_gradients(space, stage);
-      if (gradients != nullptr && options_.rank != maps::Rank::kComplete) {
-        solved[space] = solve_by_gradients(space, stage, *gradients, nullptr);
-        return;
-      }
-      auto question = problem(space, stage, moments);
-      if (method_.needs.moments && !question.cross.defined()) {
-        return;  // not reached by the calibration
-      }
-      const auto prior = solved.find(find_behind(space));
-      if (prior != solved.end() && prior->second.factors.defined()) {
-        question.prior_factors = prior->second.factors;
-      } else if (prior != solved.end()) {
-        question.prior = prior->second.matrix.to(at::kDouble);
-      }
-      const auto map = method_.solve(question, options_);
-      solved[space] =
-          gradients == nullptr ? map : solve_by_gradients(space, stage, *gradients, &map);
-    });
-  };
   const auto mine = belonging(stage, needed);
+  std::map<std::string, Future> found;
+  std::vector<std::function<void()>> tasks;
+  for (const auto& space : in_turn(mine, stage)) {
+    const auto task = std::make_shared<std::packaged_task<std::optional<maps::Map>()>>([&, space] {
+      return with_context(
+          "aligning " + space, [&] { return find_map(space, stage, moments, found); });
+    });
+    const auto future = task->get_future().share();
+    found[space] = future;
+    tasks.push_back([task, future] {
+      (*task)();
+      future.get();  // throws what it threw
+    });
+  }
+  run_side_by_side(target_.weights().placement().device, tasks);
+  MapSet solved;
   for (const auto& space : mine) {
-    if (const auto behind = find_behind(space); !behind.empty()) {
-      solve_one(behind);
+    if (const auto& map = found.at(space).get()) {
+      solved[space] = *map;
     }
   }
-  for (const auto& space : mine) {
-    solve_one(space);
-  }
-  std::erase_if(solved, [&](const auto& item) { return !mine.contains(item.first); });
   return solved;
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <future>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "theseus/maps/method.h"
 #include "theseus/model/model.h"
@@ -82,6 +85,15 @@ class Solver {
   std::string own_space(const std::string& space, int64_t stage) const;  // the source's name for it
   void add_sizes(const std::string& space, int64_t stage, maps::Problem& problem) const;
   MapSet solve_by_weights(int64_t stage, const SpaceSet& needed) const;
+  using Future = std::shared_future<std::optional<maps::Map>>;
+  // The spaces and those behind them: these first, and what takes long before what does not.
+  std::vector<std::string> in_turn(const SpaceSet& spaces, int64_t stage) const;
+  // Nothing: the calibration does not reach it. Waits for the space behind it.
+  std::optional<maps::Map> find_map(
+      const std::string& space,
+      int64_t stage,
+      const stats::Moments& moments,
+      const std::map<std::string, Future>& found) const;
   // Null: the loss does not reach it.
   const stats::PairMoments* find_gradients(const std::string& space, int64_t stage) const;
   // What they leave open is as `otherwise` says, the map by activations; null: there is none.

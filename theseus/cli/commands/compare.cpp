@@ -54,11 +54,7 @@ int run(const Options& options) {
           "calibration");
     }
   }
-  require(
-      options.depth.empty() || options.depth == "match" || options.depth == "interpolate",
-      "--depth: '", options.depth, "' is none of: interpolate match");
-  compare.job.align.depth =
-      options.depth == "interpolate" ? transport::Depth::kInterpolate : transport::Depth::kMatch;
+  compare.job.align.depth = transport::parse_depth(options.depth.empty() ? "match" : options.depth);
   if (options.alpha) {
     compare.strengths = {.first = *options.alpha, .last = *options.alpha};
   }
@@ -107,7 +103,7 @@ std::function<int()> add(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--split", compare.job.split, "of the calibration")->capture_default_str();
   app.add_option("--match", compare.job.align.match, "which tokens pair");
-  app.add_option("--depth", options->depth, "match (default) or interpolate");
+  app.add_option("--depth", options->depth, "match (default), repeat or interpolate");
   app.add_option("--alpha", options->alpha, "this strength, instead of choosing one")
       ->check(strength_error);
   app.add_option(

@@ -1,0 +1,70 @@
+#include "theseus/base/side_by_side.h"
+
+#include <stdexcept>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/cuda.h>
+
+namespace theseus {
+namespace {
+
+std::vector<c10::Device> devices() {
+  std::vector<c10::Device> result = {c10::Device(c10::kCPU)};
+  if (torch::cuda::is_available()) {
+    result.emplace_back(c10::kCUDA, 0);
+  }
+  return result;
+}
+
+TEST(SideBySide, RunsEveryTaskOnce) {
+  for (const auto device : devices()) {
+    const auto given = at::arange(1 << 16, at::TensorOptions(device).dtype(at::kDouble));
+    std::vector<at::Tensor> sums(40);
+    std::vector<std::function<void()>> tasks;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      tasks.emplace_back([&, i] {
+        ASSERT_FALSE(sums[i].defined());
+        sums[i] = (given * static_cast<double>(i)).sum();
+      });
+    }
+    run_side_by_side(device, tasks);
+    const auto all = given.sum().item<double>();
+    for (size_t i = 0; i < sums.size(); ++i) {
+      EXPECT_EQ(sums[i].item<double>(), all * static_cast<double>(i)) << device;
+    }
+  }
+}
+
+TEST(SideBySide, ThrowsWhatATaskThrew) {
+  for (const auto device : devices()) {
+    const std::vector<std::function<void()>> tasks = {
+        [] {}, [] { throw std::invalid_argument("this one"); }, [] {}};
+    EXPECT_THROW(run_side_by_side(device, tasks), std::invalid_argument) << device;
+  }
+}
+
+TEST(Aside, RunsTasksInOrderAndThrowsWhenAskedNext) {
+  for (const auto device : devices()) {
+    std::vector<int> order;
+    Aside aside(device);
+    for (int i = 0; i < 5; ++i) {
+      aside.run([&order, i] { order.push_back(i); });
+    }
+    aside.wait();
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4})) << device;
+    EXPECT_THROW(
+        {
+          aside.run([] { throw std::invalid_argument("this one"); });
+          aside.wait();
+        },
+        std::invalid_argument)
+        << device;
+    aside.run([&order] { order.clear(); });
+    aside.wait();
+    EXPECT_TRUE(order.empty()) << device;
+  }
+}
+
+}  // namespace
+}  // namespace theseus
