@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Time and peak memory of a whole transport: ViT-B/16 -> ViT-B/16-plus, random weights, one batch of 32.
+"""Time and peak memory of a whole transport: ViT-B/16 -> ViT-B/16-plus, random weights, batches of 32.
 
-    bench/transport_vit_b.py BINARY [--blocks 2] [--keep DIR]
+    bench/transport_vit_b.py BINARY [--blocks 2] [--batches 1] [--keep DIR]
 
 Needs numpy. The public reference, which carries norms like biases, took 66 s and 3.4 GiB
 for 2 blocks on two cores.
@@ -102,7 +102,7 @@ def write_model(directory, seed, width, image, embed, blocks):
     return tensors
 
 
-def write_job(directory, blocks):
+def write_job(directory, blocks, batches):
     base = write_model(directory / "source", 1, 768, 224, 512, blocks)
     write_model(directory / "target", 2, 896, 240, 640, blocks)
     random = np.random.default_rng(3)
@@ -113,7 +113,7 @@ def write_job(directory, blocks):
     }
     save(directory / "tuned.safetensors", tuned)
     images = {
-        f"{side}/pixel_values": random.standard_normal((32, 3, size, size), dtype=np.float32)
+        f"{side}/pixel_values": random.standard_normal((32 * batches, 3, size, size), dtype=np.float32)
         for side, size in (("source", 224), ("target", 240))
     }
     save(directory / "calibration.safetensors", images)
@@ -123,13 +123,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binary")
     parser.add_argument("--blocks", type=int, default=2)
+    parser.add_argument("--batches", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path, help="make the models here, and keep them")
     arguments, more = parser.parse_known_args()  # more: options for theseus
     with tempfile.TemporaryDirectory() as scratch:
         directory = arguments.keep or pathlib.Path(scratch)
         if not (directory / "calibration.safetensors").exists():
             # In a process of its own: a child's peak begins with that of the process that started it.
-            writer = multiprocessing.Process(target=write_job, args=(directory, arguments.blocks))
+            writer = multiprocessing.Process(target=write_job, args=(directory, arguments.blocks, arguments.batches))
             writer.start()
             writer.join()
         command = [
@@ -145,13 +146,13 @@ def main():
         seconds = time.monotonic() - start
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     record = json.loads(result.stdout)
-    print(f"{arguments.blocks} blocks: {seconds:.1f} s, peak {peak / 2**30:.2f} GiB "
+    print(f"{arguments.blocks} blocks, {arguments.batches} batches: {seconds:.1f} s, peak {peak / 2**30:.2f} GiB "
           f"(planned {record['schedule']['peak_memory_bytes'] / 2**30:.2f} GiB)")
     for phase, spent in record.get("seconds", {}).items():
         flops = record["schedule"]["flops"].get(phase)
         rate = f", {flops / spent / 1e9:.0f} Gflop/s of {flops:.3g} flop" if flops else ""
         print(f"  {phase:<12} {spent:7.2f} s{rate}")
-    if arguments.blocks == 2:
+    if arguments.blocks == 2 and arguments.batches == 1:
         print(f"the public reference: {REFERENCE_SECONDS:.0f} s, {REFERENCE_BYTES / 2**30:.1f} GiB: "
               f"{REFERENCE_SECONDS / seconds:.1f} times the time, "
               f"{REFERENCE_BYTES / peak:.1f} times the memory")

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <mutex>
 
+#include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -28,11 +30,22 @@ void run_on_own_stream(c10::Device device, const std::function<void()>& work) {
   stream.synchronize();
 }
 
-void finish_queued(c10::Device device) {
-  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+// libtorch loads its linear algebra for GPUs when it is first asked for some, and must not be asked by two
+// threads then.
+void load_linear_algebra(c10::Device device) {
+  static std::once_flag loaded;
+  std::call_once(loaded, [&] {
+    at::linalg_cholesky(at::ones({1, 1}, at::TensorOptions(device).dtype(at::kDouble)));
+  });
 }
 
 }  // namespace
+
+void finish_queued(c10::Device device) {
+  if (!device.is_cpu()) {
+    c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+  }
+}
 
 void run_side_by_side(c10::Device device, const std::vector<std::function<void()>>& tasks) {
   if (device.is_cpu() || tasks.size() < 2) {
@@ -41,6 +54,7 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
     }
     return;
   }
+  load_linear_algebra(device);
   finish_queued(device);
   std::atomic<size_t> next = 0;
   const auto work = [&] {

@@ -12,6 +12,9 @@ namespace theseus {
 // side, each in a thread and on a stream of its own. One piece keeps all cores of a CPU busy: there they
 // run one after the other.
 
+// Waits until what the calling thread has queued there is computed; on a CPU it is.
+void finish_queued(c10::Device device);
+
 // Runs all of them. Throws what one of them threw, when all have ended.
 void run_side_by_side(c10::Device device, const std::vector<std::function<void()>>& tasks);
 

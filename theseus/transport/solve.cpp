@@ -280,10 +280,14 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
   const auto mine = belonging(stage, needed);
   std::map<std::string, Future> found;
   std::vector<std::function<void()>> tasks;
+  const auto device = target_.weights().placement().device;
   for (const auto& space : in_turn(mine, stage)) {
     const auto task = std::make_shared<std::packaged_task<std::optional<maps::Map>()>>([&, space] {
-      return with_context(
-          "aligning " + space, [&] { return find_map(space, stage, moments, found); });
+      return with_context("aligning " + space, [&] {
+        auto map = find_map(space, stage, moments, found);
+        finish_queued(device);  // another thread may wait for it
+        return map;
+      });
     });
     const auto future = task->get_future().share();
     found[space] = future;
@@ -292,7 +296,7 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
       future.get();  // throws what it threw
     });
   }
-  run_side_by_side(target_.weights().placement().device, tasks);
+  run_side_by_side(device, tasks);
   MapSet solved;
   for (const auto& space : mine) {
     if (const auto& map = found.at(space).get()) {
