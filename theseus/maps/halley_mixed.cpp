@@ -16,11 +16,13 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include <ATen/ATen.h>
 
 #include "theseus/maps/certify.h"
 #include "theseus/maps/row_gram.h"
+#include "theseus/maps/triangular.h"
 
 namespace theseus::maps {
 namespace {
@@ -70,16 +72,18 @@ Levelled levelled(const at::Tensor& matrix) {
 // For some columns at a time, which saves memory.
 at::Tensor first_round(
     const at::Tensor& x, const at::Tensor& factor, const HalleyWeights& weights) {
-  constexpr int64_t kColumns = 512;
+  constexpr int64_t kColumns = 1024;
   const auto [a, b, c] = weights;
   const auto narrow = factor.to(at::kFloat);
   auto result = at::empty(x.sizes(), x.options().dtype(at::kFloat));
   for (int64_t column = 0; column < x.size(1); column += kColumns) {
     const auto some = x.narrow(1, column, std::min(kColumns, x.size(1) - column));
-    const auto half = at::linalg_solve_triangular(factor, some, /*upper=*/false).to(at::kFloat);
-    const auto solved = at::linalg_solve_triangular(narrow.t(), half, /*upper=*/true);
+    auto half = some.clone(at::MemoryFormat::Contiguous);
+    solve_lower_in_place(factor, half);
+    auto solved = half.to(at::kFloat);
+    solve_upper_in_place(narrow, solved);
     result.narrow(1, column, some.size(1))
-        .copy_((solved * (a - b / c)).add_(some.to(at::kFloat), b / c));
+        .copy_(solved.mul_(a - b / c).add_(some.to(at::kFloat), b / c));
   }
   return result;
 }
@@ -89,13 +93,19 @@ double spread_of(double l) {
   return (1 - l * l) / (1 + l * l);
 }
 
+// Undefined when float32 does not hold it after all.
 at::Tensor finished(at::Tensor x, double l) {
   while (spread_of(l) > kSeries) {
     const HalleyWeights weights(l);
     const auto [a, b, c] = weights;
     auto system = row_gram(x).mul_(c);
     system.diagonal().add_(1);
-    const auto solved = at::cholesky_solve(x, at::linalg_cholesky(system));
+    if (!factor_in_place(system)) {
+      return {};
+    }
+    auto solved = x.clone();
+    solve_lower_in_place(system, solved);
+    solve_upper_in_place(system, solved);
     x.mul_(b / c).add_(solved, a - b / c);
     l = weights.lifted(l);
   }
@@ -133,8 +143,8 @@ std::optional<Halley> find_polar_by_mixed_halley(const at::Tensor& matrix) {
   auto gram = row_gram(x);
   Smallest smallest;
   {
-    const auto [factor, failed] = at::linalg_cholesky_ex(gram);
-    if (failed.item<int>() != 0) {
+    const auto factor = gram.clone();
+    if (!factor_in_place(factor)) {
       return {};
     }
     smallest = smallest_of(gram, factor);
@@ -145,10 +155,13 @@ std::optional<Halley> find_polar_by_mixed_halley(const at::Tensor& matrix) {
   const auto l = std::min(kBelowSmallest * smallest.value, 1 - 1e-3);
   const HalleyWeights weights(l);
   gram.mul_(weights.c).diagonal().add_(1);
-  const auto system = at::linalg_cholesky(gram);
+  if (!factor_in_place(gram)) {
+    return {};
+  }
+  auto lifted = first_round(x, gram, weights);
   gram = at::Tensor();
-  const auto factor = finished(first_round(x, system, weights), weights.lifted(l));
-  if (!arrive(x, factor, smallest.directions)) {
+  const auto factor = finished(std::move(lifted), weights.lifted(l));
+  if (!factor.defined() || !arrive(x, factor, smallest.directions)) {
     return {};
   }
   return Halley{.factor = factor, .largest = largest, .smallest = smallest.value / scale};

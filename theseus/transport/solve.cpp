@@ -243,7 +243,7 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
       if (prior != solved.end() && prior->second.factors.defined()) {
         question.prior_factors = prior->second.factors;
       } else if (prior != solved.end()) {
-        question.prior = prior->second.matrix.to(at::kDouble);
+        question.prior = prior->second.matrix;
       }
       const auto map = method_.solve(question, options_);
       solved[space] =

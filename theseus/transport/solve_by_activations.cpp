@@ -9,10 +9,14 @@
 // sides C = Q_s (R_s R_t^T) Q_t^T: the same, with a core of M x M.
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/maps/certify.h"
+#include "theseus/maps/row_gram.h"
 #include "theseus/transport/solve.h"
 
 namespace theseus::transport {
@@ -26,10 +30,34 @@ at::Tensor with_ones(
       {at::cat({cross, left.unsqueeze(1)}, 1), at::cat({right.unsqueeze(0), count}, 1)}, 0);
 }
 
+// A = Q R by the Cholesky factor of A^T A, some times faster than by reflections. Its square costs the second
+// half of the digits, which another round gives back; nothing where A is too ill-conditioned for that.
+std::optional<std::pair<at::Tensor, at::Tensor>> find_thin(const at::Tensor& affine) {
+  constexpr double kOrthonormal = 1e-12;
+  constexpr int kRounds = 2;
+  at::Tensor q = affine, r;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto [lower, failed] = at::linalg_cholesky_ex(maps::row_gram(q.t()));
+    if (failed.item<int>() != 0) {
+      return {};
+    }
+    const auto upper = lower.t();
+    q = at::linalg_solve_triangular(upper, q, /*upper=*/true, /*left=*/false);
+    r = r.defined() ? upper.matmul(r) : upper;
+    if (maps::orthogonality(q) <= kOrthonormal) {
+      return std::pair(q, r);
+    }
+  }
+  return {};
+}
+
 // Thin QR of what is taller than wide: {Q, R}; otherwise {undefined, A}.
 std::pair<at::Tensor, at::Tensor> thin(const at::Tensor& affine) {
   if (affine.size(0) <= affine.size(1)) {
     return {at::Tensor(), affine};
+  }
+  if (const auto found = find_thin(affine)) {
+    return *found;
   }
   auto [q, r] = at::linalg_qr(affine);
   return {q, r};
