@@ -22,7 +22,6 @@
 
 #include "theseus/maps/certify.h"
 #include "theseus/maps/row_gram.h"
-#include "theseus/maps/triangular.h"
 
 namespace theseus::maps {
 namespace {
@@ -30,7 +29,7 @@ namespace {
 constexpr double kMostCondition = 1e4;
 // Of values that stand out: this many times the next.
 constexpr double kGap = 3;
-constexpr int64_t kFew = 8;
+constexpr int64_t kFew = 6;
 // |E| from which on the series ends with an error of 2e-7, and with one of its terms.
 constexpr double kSeries = 0.06;
 constexpr double kOneTerm = 5e-4;
@@ -43,7 +42,7 @@ struct Levelled {
 };
 
 Levelled levelled(const at::Tensor& matrix) {
-  constexpr int kRounds = 8;
+  constexpr int kRounds = 7;
   constexpr double kConverged = 1e-8;  // what a wrong direction leaves behind
   const auto image = [&](const at::Tensor& q) { return matrix.matmul(matrix.t().matmul(q)); };
   auto q = fixed_gaussian(matrix.size(0), kFew, matrix.options());
@@ -78,10 +77,8 @@ at::Tensor first_round(
   auto result = at::empty(x.sizes(), x.options().dtype(at::kFloat));
   for (int64_t column = 0; column < x.size(1); column += kColumns) {
     const auto some = x.narrow(1, column, std::min(kColumns, x.size(1) - column));
-    auto half = some.clone(at::MemoryFormat::Contiguous);
-    solve_lower_in_place(factor, half);
-    auto solved = half.to(at::kFloat);
-    solve_upper_in_place(narrow, solved);
+    const auto half = at::linalg_solve_triangular(factor, some, /*upper=*/false).to(at::kFloat);
+    auto solved = at::linalg_solve_triangular(narrow.t(), half, /*upper=*/true);
     result.narrow(1, column, some.size(1))
         .copy_(solved.mul_(a - b / c).add_(some.to(at::kFloat), b / c));
   }
@@ -100,12 +97,11 @@ at::Tensor finished(at::Tensor x, double l) {
     const auto [a, b, c] = weights;
     auto system = row_gram(x).mul_(c);
     system.diagonal().add_(1);
-    if (!factor_in_place(system)) {
+    const auto [factor, failed] = at::linalg_cholesky_ex(system);
+    if (failed.item<int>() != 0) {
       return {};
     }
-    auto solved = x.clone();
-    solve_lower_in_place(system, solved);
-    solve_upper_in_place(system, solved);
+    const auto solved = at::cholesky_solve(x, factor);
     x.mul_(b / c).add_(solved, a - b / c);
     l = weights.lifted(l);
   }
@@ -143,8 +139,8 @@ std::optional<Halley> find_polar_by_mixed_halley(const at::Tensor& matrix) {
   auto gram = row_gram(x);
   Smallest smallest;
   {
-    const auto factor = gram.clone();
-    if (!factor_in_place(factor)) {
+    const auto [factor, failed] = at::linalg_cholesky_ex(gram);
+    if (failed.item<int>() != 0) {
       return {};
     }
     smallest = smallest_of(gram, factor);
@@ -155,9 +151,7 @@ std::optional<Halley> find_polar_by_mixed_halley(const at::Tensor& matrix) {
   const auto l = std::min(kBelowSmallest * smallest.value, 1 - 1e-3);
   const HalleyWeights weights(l);
   gram.mul_(weights.c).diagonal().add_(1);
-  if (!factor_in_place(gram)) {
-    return {};
-  }
+  gram = at::linalg_cholesky(gram);
   auto lifted = first_round(x, gram, weights);
   gram = at::Tensor();
   const auto factor = finished(std::move(lifted), weights.lifted(l));
