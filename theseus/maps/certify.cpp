@@ -42,7 +42,7 @@ constexpr int64_t kRowsAtATime = 256;
 at::Tensor through(const at::Tensor& map, const at::Tensor& y) {
   std::vector<at::Tensor> parts;
   for (const auto& rows : map.split(kRowsAtATime)) {
-    parts.push_back(rows.to(at::kDouble).matmul(y));
+    parts.push_back(times_few(rows.to(at::kDouble), y));
   }
   return at::cat(parts);
 }
@@ -52,7 +52,8 @@ at::Tensor back_through(const at::Tensor& map, const at::Tensor& z) {
   auto sum = at::zeros({map.size(1), z.size(1)}, z.options());
   for (int64_t row = 0; row < map.size(0); row += kRowsAtATime) {
     const auto count = std::min(kRowsAtATime, map.size(0) - row);
-    sum.addmm_(map.narrow(0, row, count).to(at::kDouble).t(), z.narrow(0, row, count));
+    const auto rows = map.narrow(0, row, count).to(at::kDouble);
+    sum.add_(times_few(rows.t(), z.narrow(0, row, count)));
   }
   return sum;
 }
@@ -124,10 +125,10 @@ double asymmetry(const at::Tensor& matrix, const at::Tensor& map) {
     const auto size = frobenius(h);
     return size > 0 ? frobenius(h - h.t()) / size : 0;
   }
-  const auto z = probes_for(map);                  // [m, k]
-  const auto hz = c.matmul(back_through(map, z));  // H z
+  const auto z = probes_for(map);                      // [m, k]
+  const auto hz = times_few(c, back_through(map, z));  // H z
   const auto size = frobenius(hz);
-  return size > 0 ? frobenius(hz - through(map, c.t().matmul(z))) / size : 0;
+  return size > 0 ? frobenius(hz - through(map, times_few(c.t(), z))) / size : 0;
 }
 
 }  // namespace theseus::maps

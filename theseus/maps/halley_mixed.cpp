@@ -44,7 +44,9 @@ struct Levelled {
 Levelled levelled(const at::Tensor& matrix) {
   constexpr int kRounds = 7;
   constexpr double kConverged = 1e-8;  // what a wrong direction leaves behind
-  const auto image = [&](const at::Tensor& q) { return matrix.matmul(matrix.t().matmul(q)); };
+  const auto image = [&](const at::Tensor& q) {
+    return times_few(matrix, times_few(matrix.t(), q));
+  };
   auto q = fixed_gaussian(matrix.size(0), kFew, matrix.options());
   for (int i = 0; i < kRounds; ++i) {
     q = std::get<0>(at::linalg_qr(image(q)));
@@ -121,8 +123,8 @@ at::Tensor finished(at::Tensor x, double l) {
 // Whether T^T z and C^T z agree. A direction that rounding had turned round would be one in which C is small,
 // and orthogonality and symmetry would not show it.
 bool arrive(const at::Tensor& matrix, const at::Tensor& factor, const at::Tensor& directions) {
-  const auto there = matrix.t().matmul(directions);  // [n, 4]
-  const auto here = factor.t().matmul(directions.to(at::kFloat)).to(at::kDouble);
+  const auto there = times_few(matrix.t(), directions);  // [n, 4]
+  const auto here = times_few(factor.t(), directions.to(at::kFloat)).to(at::kDouble);
   return ((there * here).sum(0) > 0.5 * there.norm(2, 0) * here.norm(2, 0)).all().item<bool>();
 }
 

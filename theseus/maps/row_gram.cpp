@@ -31,6 +31,10 @@ at::Tensor symmetric_product(const at::Tensor& left, const at::Tensor& right) {
   return gram;
 }
 
+at::Tensor times_few(const at::Tensor& matrix, const at::Tensor& columns) {
+  return columns.t().contiguous().matmul(matrix.t()).t();
+}
+
 at::Tensor newton_schulz(const at::Tensor& rows) {
   return 1.5 * rows - 0.5 * row_gram(rows).matmul(rows);
 }

@@ -1,10 +1,13 @@
 #include "theseus/transport/solve.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
+#include "theseus/maps/certify.h"
 
 namespace theseus::transport {
 
@@ -219,13 +222,41 @@ double Solver::cost(const std::string& space, int64_t stage) const {
   return std::min(ds, dt) * ds * dt;
 }
 
+bool Solver::is_quick(const maps::Problem& question) const {
+  return question.cross.defined() && question.cross.device().is_cpu() && !question.factored &&
+         std::max(question.source_width, question.target_width) <= maps::kSmall;
+}
+
+void Solver::solve_together(
+    const std::map<std::string, maps::Problem>& questions, MapSet& solved) const {
+  constexpr int64_t kWorkers = 4;  // each takes some tens of megabytes
+  std::vector<std::pair<const std::string*, maps::Map>> answers;
+  for (const auto& [space, question] : questions) {
+    answers.push_back({&space, maps::Map()});
+  }
+  std::atomic<size_t> next = 0;
+  const auto workers = std::min<int64_t>({kWorkers, at::get_num_threads(), std::ssize(answers)});
+  at::parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
+    for (auto i = next++; first < last && i < answers.size(); i = next++) {
+      auto& [space, map] = answers[i];
+      with_context("aligning " + *space, [&, name = space, found = &map] {
+        *found = method_.solve(questions.at(*name), options_);
+      });
+    }
+  });
+  for (auto& [space, map] : answers) {
+    solved[*space] = std::move(map);
+  }
+}
+
 MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
   remember_outer(moments);
   if (method_.needs.weight_cross) {
     return solve_by_weights(stage, needed);
   }
   MapSet solved;
-  const auto solve_one = [&](const std::string& space) {
+  std::map<std::string, maps::Problem> quick;  // nothing waits for them
+  const auto solve_one = [&](const std::string& space, bool awaited) {
     if (solved.contains(space)) {
       return;
     }
@@ -245,6 +276,10 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
       } else if (prior != solved.end()) {
         question.prior = prior->second.matrix;
       }
+      if (!awaited && gradients == nullptr && prior == solved.end() && is_quick(question)) {
+        quick[space] = std::move(question);
+        return;
+      }
       const auto map = method_.solve(question, options_);
       solved[space] =
           gradients == nullptr ? map : solve_by_gradients(space, stage, *gradients, &map);
@@ -253,12 +288,13 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
   const auto mine = belonging(stage, needed);
   for (const auto& space : mine) {
     if (const auto behind = find_behind(space); !behind.empty()) {
-      solve_one(behind);
+      solve_one(behind, true);
     }
   }
   for (const auto& space : mine) {
-    solve_one(space);
+    solve_one(space, false);
   }
+  solve_together(quick, solved);
   std::erase_if(solved, [&](const auto& item) { return !mine.contains(item.first); });
   return solved;
 }

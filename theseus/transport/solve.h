@@ -81,6 +81,9 @@ class Solver {
   int64_t directions_of(const model::Model& model, const std::string& space, bool constant) const;
   std::string own_space(const std::string& space, int64_t stage) const;  // the source's name for it
   void add_sizes(const std::string& space, int64_t stage, maps::Problem& problem) const;
+  // Small problems gain nothing from several threads each, so they share these.
+  bool is_quick(const maps::Problem& question) const;
+  void solve_together(const std::map<std::string, maps::Problem>& questions, MapSet& solved) const;
   MapSet solve_by_weights(int64_t stage, const SpaceSet& needed) const;
   // Null: the loss does not reach it.
   const stats::PairMoments* find_gradients(const std::string& space, int64_t stage) const;
