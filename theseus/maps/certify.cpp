@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -33,6 +34,29 @@ bool is_exact(const at::Tensor& matrix) {
 
 at::Tensor probes_for(const at::Tensor& rows) {
   return fixed_gaussian(rows.size(0), kProbes, rows.options()) / std::sqrt(kProbes);
+}
+
+// Of a map that may be float32: in float64, some rows at a time, as a copy of all of them is large.
+constexpr int64_t kRowsAtATime = 256;
+
+// T y [m, k]
+at::Tensor through(const at::Tensor& map, const at::Tensor& y) {
+  std::vector<at::Tensor> parts;
+  for (const auto& rows : map.split(kRowsAtATime)) {
+    parts.push_back(times_few(rows.to(at::kDouble), y));
+  }
+  return at::cat(parts);
+}
+
+// T^T z [n, k]
+at::Tensor back_through(const at::Tensor& map, const at::Tensor& z) {
+  auto sum = at::zeros({map.size(1), z.size(1)}, z.options());
+  for (int64_t row = 0; row < map.size(0); row += kRowsAtATime) {
+    const auto count = std::min(kRowsAtATime, map.size(0) - row);
+    const auto rows = map.narrow(0, row, count).to(at::kDouble);
+    sum.add_(times_few(rows.t(), z.narrow(0, row, count)));
+  }
+  return sum;
 }
 
 }  // namespace
@@ -67,15 +91,14 @@ double orthogonality(const at::Tensor& map) {
   if (map.size(0) > map.size(1)) {
     return orthogonality(map.t());
   }
-  const auto t = map.to(at::kDouble);  // [m, n]
-  const auto scale = std::sqrt(static_cast<double>(t.size(0)));
-  if (is_exact(t)) {
-    auto gram = row_gram(t);
+  const auto scale = std::sqrt(static_cast<double>(map.size(0)));  // [m, n]
+  if (is_exact(map)) {
+    auto gram = row_gram(map.to(at::kDouble));
     gram.diagonal().sub_(1);
     return frobenius(gram) / scale;
   }
-  const auto z = probes_for(t);  // [m, k]
-  return frobenius(t.matmul(t.t().matmul(z)) - z) / scale;
+  const auto z = probes_for(map);  // [m, k]
+  return frobenius(through(map, back_through(map, z)) - z) / scale;
 }
 
 double orthogonality(const Factors& map) {
@@ -99,17 +122,16 @@ double asymmetry(const at::Tensor& matrix, const at::Tensor& map) {
   if (map.size(0) > map.size(1)) {
     return asymmetry(matrix.t(), map.t());
   }
-  const auto& c = matrix;              // [m, n]
-  const auto t = map.to(at::kDouble);  // [m, n]
-  if (is_exact(t)) {
-    const auto h = c.matmul(t.t());  // [m, m]
+  const auto& c = matrix;  // [m, n]
+  if (is_exact(map)) {
+    const auto h = c.matmul(map.to(at::kDouble).t());  // [m, m]
     const auto size = frobenius(h);
     return size > 0 ? frobenius(h - h.t()) / size : 0;
   }
-  const auto z = probes_for(t);               // [m, k]
-  const auto hz = c.matmul(t.t().matmul(z));  // H z
+  const auto z = probes_for(map);                      // [m, k]
+  const auto hz = times_few(c, back_through(map, z));  // H z
   const auto size = frobenius(hz);
-  return size > 0 ? frobenius(hz - t.matmul(c.t().matmul(z))) / size : 0;
+  return size > 0 ? frobenius(hz - through(map, times_few(c.t(), z))) / size : 0;
 }
 
 }  // namespace theseus::maps

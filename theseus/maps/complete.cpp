@@ -44,10 +44,12 @@ Partial fill_strong(const at::Tensor& l, const at::Tensor& r, const at::Tensor& 
   const auto strong = s2 > kStrong;
   const auto s = s2.sqrt();
   const auto scale = at::where(strong, 1 / (s * (1 + s)), -1 / lambda);
-  const auto core = (w * scale).matmul(w.t()).to(f.scalar_type());           // [r, r]
-  const auto fe = f.t().matmul(p) - gram.to(f.scalar_type()).matmul(r.t());  // F^T E [r, dt]
-  auto map = p + l.matmul(r.t() - lp);
-  map.addmm_(f, core.matmul(fe) - r.t());
+  const auto core = (w * scale).matmul(w.t()).to(f.scalar_type());  // [r, r]
+  auto fe = f.t().matmul(p);                                        // F^T E [r, dt]
+  fe.addmm_(gram.to(f.scalar_type()), r.t(), 1, -1);
+  auto map = p.clone();
+  map.addmm_(l, r.t() - lp);
+  map.addmm_(f, core.matmul(fe).sub_(r.t()));
   const auto weak = strong.logical_not().nonzero().squeeze(1);
   const auto open = f64.matmul(w.index_select(1, weak)) / lambda.index_select(0, weak).sqrt();
   return {map, open};

@@ -17,4 +17,24 @@ struct Halley {
 // Only products, Cholesky factors and solves with them: on a GPU several times faster than one.
 std::optional<Halley> find_polar_by_halley(const at::Tensor& matrix);
 
+// What the iteration is made of.
+
+// The weights that lift the smallest value l of (0, 1] most.
+struct HalleyWeights {
+  double a, b, c;
+  explicit HalleyWeights(double l);
+  double lifted(double x) const { return x * (a + b * x * x) / (1 + c * x * x); }
+};
+
+// The directions of a matrix in which it is smallest, nearly, given X X^T and its Cholesky factor.
+struct Smallest {
+  at::Tensor directions;  // [m, 4]
+  double value = 0;       // of X
+};
+Smallest smallest_of(const at::Tensor& gram, const at::Tensor& factor);
+
+// What is known of the extreme values is known from inside.
+inline constexpr double kAboveLargest = 1.1;
+inline constexpr double kBelowSmallest = 0.7;
+
 }  // namespace theseus::maps

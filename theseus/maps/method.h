@@ -26,7 +26,7 @@ struct Options {
   bool center = false;  // whether the moments are centred; here for the record only
 };
 
-// Everything that is known of one space. All tensors are float64 on one device.
+// Everything that is known of one space. All tensors are float64 (the prior may be float32) on one device.
 struct Problem {
   int64_t source_width = 0;  // ds
   int64_t target_width = 0;  // dt

@@ -24,6 +24,7 @@
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/halley.h"
+#include "theseus/maps/halley_mixed.h"
 #include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
@@ -36,6 +37,7 @@ constexpr double kResolvedLarge = 1e-5;
 constexpr double kOrthogonalSmall = 1e-10;
 constexpr double kOrthogonalLarge = 5e-8;
 constexpr double kCertified = 1e-7;
+constexpr double kCertifiedFloat = 1e-6;  // of a factor that is float32 already
 
 // C = U S V^T, largest first, without the values that count as zero.
 struct Triple {
@@ -118,16 +120,16 @@ Polar from_triple(
   return polar;
 }
 
-bool is_certified(const Polar& polar) {
-  return polar.orthogonality <= kCertified && polar.asymmetry <= kCertified &&
-         std::abs(polar.missing) <= kCertified;
+bool is_certified(const Polar& polar, double limit) {
+  return polar.orthogonality <= limit && polar.asymmetry <= limit &&
+         std::abs(polar.missing) <= limit;
 }
 
 std::optional<Polar> find_by_eigh(const at::Tensor& c, const Significance& significance) {
   try {
     const auto triple = triple_by_eigh(c, significance);
     auto polar = from_triple(c, triple, significance, "eigh");
-    if (is_certified(polar)) {
+    if (is_certified(polar, kCertified)) {
       return polar;
     }
   } catch (const c10::Error&) {  // it did not converge
@@ -137,11 +139,12 @@ std::optional<Polar> find_by_eigh(const at::Tensor& c, const Significance& signi
 }
 
 // Where a decomposition is slow. Of full rank, or not at all.
-std::optional<Polar> find_on_gpu(const at::Tensor& c, const Significance& significance) {
-  if (c.device().is_cpu() || significance.most < c.size(0)) {
+std::optional<Polar> find_by_halley(const at::Tensor& c, const Significance& significance) {
+  const bool mixed = c.device().is_cpu();
+  if ((mixed && c.size(0) <= kSmall) || significance.most < c.size(0)) {
     return {};
   }
-  const auto found = find_polar_by_halley(c);
+  const auto found = mixed ? find_polar_by_mixed_halley(c) : find_polar_by_halley(c);
   if (!found ||
       found->smallest <= std::max(significance.floor, significance.share * found->largest)) {
     return {};
@@ -152,11 +155,15 @@ std::optional<Polar> find_on_gpu(const at::Tensor& c, const Significance& signif
       .condition = found->largest / found->smallest,
       .orthogonality = orthogonality(found->factor),
       .asymmetry = asymmetry(c, found->factor),
-      .route = "halley"};
+      .route = mixed ? "halley-mixed" : "halley"};
+  if (mixed) {
+    return is_certified(polar, kCertifiedFloat) ? std::optional(polar) : std::nullopt;
+  }
   // C T^T is positive definite, so T is the maximiser.
   const auto h = c.matmul(found->factor.t());
   const auto failed = std::get<1>(at::linalg_cholesky_ex((h + h.t()) / 2));
-  return failed.item<int>() == 0 && is_certified(polar) ? std::optional(polar) : std::nullopt;
+  return failed.item<int>() == 0 && is_certified(polar, kCertified) ? std::optional(polar)
+                                                                    : std::nullopt;
 }
 
 Polar transposed(Polar polar) {
@@ -180,7 +187,7 @@ Polar polar_by_svd(const at::Tensor& matrix, const Significance& significance) {
   const auto triple = triple_by_svd(matrix, significance);
   auto polar = from_triple(matrix, triple, significance, "svd");
   require<NumericError>(
-      is_certified(polar), "the singular value decomposition of a ", matrix.sizes(),
+      is_certified(polar, kCertified), "the singular value decomposition of a ", matrix.sizes(),
       " matrix does not hold: orthogonality ", polar.orthogonality, ", asymmetry ", polar.asymmetry,
       ", missing trace ", polar.missing);
   return polar;
@@ -190,7 +197,7 @@ Polar polar(const at::Tensor& matrix, const Significance& significance) {
   if (matrix.size(0) > matrix.size(1)) {
     return transposed(polar(matrix.t(), significance));
   }
-  if (auto found = find_on_gpu(matrix, significance)) {
+  if (auto found = find_by_halley(matrix, significance)) {
     return *std::move(found);
   }
   if (auto found = find_by_eigh(matrix, significance)) {

@@ -16,7 +16,8 @@ struct Significance {
   int64_t most = std::numeric_limits<int64_t>::max();
 };
 
-// The determined part of an orthogonal polar factor, T = L R^T with r orthonormal columns each.
+// The determined part of an orthogonal polar factor, T = L R^T with r orthonormal columns each. Float64; float32
+// by "halley-mixed".
 struct Polar {
   at::Tensor left;           // [m, r]  undefined: the identity, when r = m <= n
   at::Tensor right;          // [n, r]  undefined: the identity, when r = n < m
@@ -25,7 +26,7 @@ struct Polar {
   double orthogonality = 0;  // of R, or of L when m > n; the other is LAPACK's
   double asymmetry = 0;
   double missing = 0;  // share of the sum of singular values that tr(T^T C) misses
-  std::string route;   // "eigh", "halley" (on a GPU) or "svd"
+  std::string route;   // "eigh", "halley" (on a GPU), "halley-mixed" (large, on a CPU) or "svd"
 
   at::Tensor factor() const;  // [m, n]
 };

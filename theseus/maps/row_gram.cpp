@@ -13,18 +13,26 @@ constexpr int64_t kBlock = 384;
 }  // namespace
 
 at::Tensor row_gram(const at::Tensor& rows) {
-  const auto m = rows.size(0);
-  auto gram = at::empty({m, m}, rows.options());
+  return symmetric_product(rows, rows);
+}
+
+at::Tensor symmetric_product(const at::Tensor& left, const at::Tensor& right) {
+  const auto m = left.size(0);
+  auto gram = at::empty({m, m}, left.options());
   for (int64_t begin = 0; begin < m; begin += kBlock) {
     const auto end = std::min(m, begin + kBlock);
     auto row = gram.slice(0, begin, end).slice(1, begin);  // from the diagonal on
-    at::matmul_out(row, rows.slice(0, begin, end), rows.slice(0, begin).t());
+    at::matmul_out(row, left.slice(0, begin, end), right.slice(0, begin).t());
     auto square = row.slice(1, 0, end - begin);
     square.copy_((square + square.t()) / 2);
     auto below = gram.slice(0, end).slice(1, begin, end);
     below.copy_(row.slice(1, end - begin).t());
   }
   return gram;
+}
+
+at::Tensor times_few(const at::Tensor& matrix, const at::Tensor& columns) {
+  return columns.t().contiguous().matmul(matrix.t()).t();
 }
 
 at::Tensor newton_schulz(const at::Tensor& rows) {

@@ -9,6 +9,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/side_by_side.h"
+#include "theseus/maps/certify.h"
 
 namespace theseus::transport {
 
@@ -257,19 +258,34 @@ std::optional<maps::Map> Solver::find_map(
     return solve_by_gradients(space, stage, *gradients, nullptr);
   }
   auto question = problem(space, stage, moments);
-  if (method_.needs.moments && !question.cross.defined()) {
-    return std::nullopt;  // not reached by the calibration
-  }
   if (const auto behind = found.find(find_behind(space)); behind != found.end()) {
     const auto& prior = behind->second.get();
     if (prior && prior->factors.defined()) {
       question.prior_factors = prior->factors;
     } else if (prior) {
-      question.prior = prior->matrix.to(at::kDouble);
+      question.prior = prior->matrix;
     }
   }
-  auto map = method_.solve(question, options_);
-  return gradients == nullptr ? map : solve_by_gradients(space, stage, *gradients, &map);
+  auto map = find_map(question);
+  return map && gradients != nullptr ? solve_by_gradients(space, stage, *gradients, &*map) : map;
+}
+
+std::optional<maps::Map> Solver::find_map(const maps::Problem& question) const {
+  if (method_.needs.moments && !question.cross.defined()) {
+    return std::nullopt;
+  }
+  return method_.solve(question, options_);
+}
+
+bool Solver::is_small(const std::string& space, int64_t stage, const SpaceSet& needed) const {
+  maps::Problem sizes;
+  add_sizes(space, stage, sizes);
+  return target_.weights().placement().device.is_cpu() && method_.needs.moments &&
+         std::max(sizes.source_width, sizes.target_width) <= maps::kSmall &&
+         find_behind(space).empty() && find_gradients(space, stage) == nullptr &&
+         std::none_of(needed.begin(), needed.end(), [&](const auto& other) {
+           return find_behind(other) == space;
+         });
 }
 
 MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
@@ -278,25 +294,34 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
     return solve_by_weights(stage, needed);
   }
   const auto mine = belonging(stage, needed);
-  std::map<std::string, Future> found;
-  std::vector<std::function<void()>> tasks;
   const auto device = target_.weights().placement().device;
+  std::map<std::string, Future> found;
+  std::vector<std::function<void()>> tasks, small;
+  const auto add = [&](auto& list, const std::string& space, auto work) {
+    const auto task = std::make_shared<std::packaged_task<std::optional<maps::Map>()>>(
+        [=] { return with_context("aligning " + space, work); });
+    const auto future = task->get_future().share();
+    found[space] = future;
+    list.push_back([task, future] {
+      (*task)();
+      future.get();  // throws what it threw
+    });
+  };
   for (const auto& space : in_turn(mine, stage)) {
-    const auto task = std::make_shared<std::packaged_task<std::optional<maps::Map>()>>([&, space] {
-      return with_context("aligning " + space, [&] {
+    if (is_small(space, stage, mine)) {
+      const auto question =
+          with_context("aligning " + space, [&] { return problem(space, stage, moments); });
+      add(small, space, [this, question] { return find_map(question); });
+    } else {
+      add(tasks, space, [&, space, device] {
         auto map = find_map(space, stage, moments, found);
         finish_queued(device);  // another thread may wait for it
         return map;
       });
-    });
-    const auto future = task->get_future().share();
-    found[space] = future;
-    tasks.push_back([task, future] {
-      (*task)();
-      future.get();  // throws what it threw
-    });
+    }
   }
   run_side_by_side(device, tasks);
+  run_small(small);
   MapSet solved;
   for (const auto& space : mine) {
     if (const auto& map = found.at(space).get()) {

@@ -9,27 +9,63 @@
 // sides C = Q_s (R_s R_t^T) Q_t^T: the same, with a core of M x M.
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/maps/certify.h"
+#include "theseus/maps/row_gram.h"
 #include "theseus/transport/solve.h"
 
 namespace theseus::transport {
 namespace {
 
-// [C, s; r^T, M]
-at::Tensor with_ones(
-    const at::Tensor& cross, const at::Tensor& left, const at::Tensor& right, int64_t rows) {
-  const auto count = at::full({1, 1}, static_cast<double>(rows), cross.options());
-  return at::cat(
-      {at::cat({cross, left.unsqueeze(1)}, 1), at::cat({right.unsqueeze(0), count}, 1)}, 0);
+// A_s C~ A_t^T, without a C~ in memory: C is large.
+at::Tensor image_with_ones(
+    const at::Tensor& source,
+    const at::Tensor& cross,
+    const at::Tensor& target,
+    const at::Tensor& source_sum,
+    const at::Tensor& target_sum,
+    int64_t rows) {
+  const auto ds = cross.size(0), dt = cross.size(1);
+  const auto ws = source.narrow(1, 0, ds), wt = target.narrow(1, 0, dt);
+  const auto bs = source.select(1, ds), bt = target.select(1, dt);
+  auto result = at::mm(at::mm(ws, cross), wt.t());
+  result.addr_(ws.mv(source_sum) + bs * static_cast<double>(rows), bt);
+  return result.addr_(bs, wt.mv(target_sum));
+}
+
+// A = Q R by the Cholesky factor of A^T A, some times faster than by reflections. Its square costs the second
+// half of the digits, which another round gives back; nothing where A is too ill-conditioned for that.
+std::optional<std::pair<at::Tensor, at::Tensor>> find_thin(const at::Tensor& affine) {
+  constexpr double kOrthonormal = 1e-12;
+  constexpr int kRounds = 2;
+  at::Tensor q = affine, r;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto [lower, failed] = at::linalg_cholesky_ex(maps::row_gram(q.t()));
+    if (failed.item<int>() != 0) {
+      return {};
+    }
+    const auto upper = lower.t();
+    q = at::linalg_solve_triangular(upper, q, /*upper=*/true, /*left=*/false);
+    r = r.defined() ? upper.matmul(r) : upper;
+    if (maps::orthogonality(q) <= kOrthonormal) {
+      return std::pair(q, r);
+    }
+  }
+  return {};
 }
 
 // Thin QR of what is taller than wide: {Q, R}; otherwise {undefined, A}.
 std::pair<at::Tensor, at::Tensor> thin(const at::Tensor& affine) {
   if (affine.size(0) <= affine.size(1)) {
     return {at::Tensor(), affine};
+  }
+  if (const auto found = find_thin(affine)) {
+    return *found;
   }
   auto [q, r] = at::linalg_qr(affine);
   return {q, r};
@@ -220,9 +256,8 @@ maps::Problem Solver::from_writers(
     const auto image = [&](const at::Tensor& left, const at::Tensor& second,
                            const at::Tensor& right, const at::Tensor& left_sum,
                            const at::Tensor& right_sum) {
-      const auto inner =
-          options_.center ? second : with_ones(second, left_sum, right_sum, used.rows);
-      return at::mm(at::mm(left, inner), right.t());
+      return options_.center ? at::mm(at::mm(left, second), right.t())
+                             : image_with_ones(left, second, right, left_sum, right_sum, used.rows);
     };
     problem.rows += used.distinct - (options_.center ? 1 : 0);
     if (options_.center) {
