@@ -37,19 +37,6 @@ TEST(SideBySide, RunsEveryTaskOnce) {
   }
 }
 
-TEST(Small, RunsEveryTaskOnce) {
-  std::vector<int> ran(40);
-  std::vector<std::function<void()>> tasks;
-  for (auto& one : ran) {
-    tasks.emplace_back([&one] { ++one; });
-  }
-  run_small(tasks);
-  EXPECT_EQ(ran, std::vector<int>(40, 1));
-  run_small({});
-  tasks[7] = [] { throw std::invalid_argument("this one"); };
-  EXPECT_THROW(run_small(tasks), std::invalid_argument);
-}
-
 TEST(SideBySide, ThrowsWhatATaskThrew) {
   for (const auto device : devices()) {
     const std::vector<std::function<void()>> tasks = {

@@ -51,6 +51,15 @@ class Processes(processes_test.SameResult):
     """On one GPU, or one each where there are more."""
     DEVICE = "cuda"
 
+    def test_methods(self):
+        """To rounding only: decompositions there were not the same to the bit in two processes."""
+        for name, more in (("whitened", {"whiten": 0.5}), ("pinv", {"method": "pinv"}),
+                           ("data-free", {"method": "data-free", "calibration": None})):
+            with self.subTest(name):
+                alone = self.carry(out=f"{name}-alone", **more)
+                self.together(2, *self.words(out=name, **more), "--quiet")
+                self.assert_nearly(self.here / name, alone, 5e-4)
+
 
 if __name__ == "__main__":
     support.main()

@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -78,17 +77,6 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
   if (failure) {
     std::rethrow_exception(failure);
   }
-}
-
-void run_small(const std::vector<std::function<void()>>& tasks) {
-  constexpr int64_t kMost = 4;  // each takes memory
-  std::atomic<size_t> next = 0;
-  const auto workers = std::min<int64_t>({kMost, at::get_num_threads(), std::ssize(tasks)});
-  at::parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
-    for (auto i = next++; first < last && i < tasks.size(); i = next++) {
-      tasks[i]();
-    }
-  });
 }
 
 Aside::~Aside() {

@@ -18,9 +18,6 @@ void finish_queued(c10::Device device);
 // Runs all of them. Throws what one of them threw, when all have ended.
 void run_side_by_side(c10::Device device, const std::vector<std::function<void()>>& tasks);
 
-// On a CPU, tasks that gain nothing from several cores each: they share these.
-void run_small(const std::vector<std::function<void()>>& tasks);
-
 // Runs one task at a time beside its maker. What it reads must be computed, not queued.
 class Aside {
  public:

@@ -19,6 +19,9 @@ void accumulate(at::Tensor& sum, const at::Tensor& term) {
 // Of rows [n, d], in float64: some at a time, as reading float32 into a float64 sum takes four times as long.
 at::Tensor sum_of(const at::Tensor& rows) {
   constexpr int64_t kAtATime = 128;
+  if (!rows.device().is_cpu()) {
+    return rows.sum(0, false, at::kDouble);
+  }
   auto sum = at::zeros({rows.size(1)}, rows.options().dtype(at::kDouble));
   for (int64_t row = 0; row < rows.size(0); row += kAtATime) {
     const auto some = rows.narrow(0, row, std::min(kAtATime, rows.size(0) - row));

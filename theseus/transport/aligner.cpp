@@ -313,16 +313,16 @@ void Aligner::solve_group(
     }();
     if (processes().first()) {
       handover.run(
-          [this, &sink, stage, maps = std::move(solved), seen = std::move(moments[stage])] {
+          [this, &sink, group, stage, maps = std::move(solved), seen = std::move(moments[stage])] {
             const Stopwatch watch(handing_over_, "carry");
             sink.stage(stage, maps, seen);
+            if (stage + 1 == group.second) {
+              sink.group(group.first);
+            }
           });
     }
     moments.erase(stage);
     ahead.erase(stage);
-  }
-  if (processes().first()) {
-    handover.run([&sink, first = group.first] { sink.group(first); });
   }
 }
 

@@ -9,7 +9,6 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/side_by_side.h"
-#include "theseus/maps/certify.h"
 
 namespace theseus::transport {
 
@@ -258,6 +257,9 @@ std::optional<maps::Map> Solver::find_map(
     return solve_by_gradients(space, stage, *gradients, nullptr);
   }
   auto question = problem(space, stage, moments);
+  if (method_.needs.moments && !question.cross.defined()) {
+    return std::nullopt;
+  }
   if (const auto behind = found.find(find_behind(space)); behind != found.end()) {
     const auto& prior = behind->second.get();
     if (prior && prior->factors.defined()) {
@@ -266,26 +268,8 @@ std::optional<maps::Map> Solver::find_map(
       question.prior = prior->matrix;
     }
   }
-  auto map = find_map(question);
-  return map && gradients != nullptr ? solve_by_gradients(space, stage, *gradients, &*map) : map;
-}
-
-std::optional<maps::Map> Solver::find_map(const maps::Problem& question) const {
-  if (method_.needs.moments && !question.cross.defined()) {
-    return std::nullopt;
-  }
-  return method_.solve(question, options_);
-}
-
-bool Solver::is_small(const std::string& space, int64_t stage, const SpaceSet& needed) const {
-  maps::Problem sizes;
-  add_sizes(space, stage, sizes);
-  return target_.weights().placement().device.is_cpu() && method_.needs.moments &&
-         std::max(sizes.source_width, sizes.target_width) <= maps::kSmall &&
-         find_behind(space).empty() && find_gradients(space, stage) == nullptr &&
-         std::none_of(needed.begin(), needed.end(), [&](const auto& other) {
-           return find_behind(other) == space;
-         });
+  auto map = method_.solve(question, options_);
+  return gradients == nullptr ? map : solve_by_gradients(space, stage, *gradients, &map);
 }
 
 MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSet& needed) {
@@ -296,32 +280,23 @@ MapSet Solver::solve(int64_t stage, const stats::Moments& moments, const SpaceSe
   const auto mine = belonging(stage, needed);
   const auto device = target_.weights().placement().device;
   std::map<std::string, Future> found;
-  std::vector<std::function<void()>> tasks, small;
-  const auto add = [&](auto& list, const std::string& space, auto work) {
-    const auto task = std::make_shared<std::packaged_task<std::optional<maps::Map>()>>(
-        [=] { return with_context("aligning " + space, work); });
-    const auto future = task->get_future().share();
-    found[space] = future;
-    list.push_back([task, future] {
-      (*task)();
-      future.get();  // throws what it threw
-    });
-  };
+  std::vector<std::function<void()>> tasks;
   for (const auto& space : in_turn(mine, stage)) {
-    if (is_small(space, stage, mine)) {
-      const auto question =
-          with_context("aligning " + space, [&] { return problem(space, stage, moments); });
-      add(small, space, [this, question] { return find_map(question); });
-    } else {
-      add(tasks, space, [&, space, device] {
+    const auto task = std::make_shared<std::packaged_task<std::optional<maps::Map>()>>([&, space] {
+      return with_context("aligning " + space, [&] {
         auto map = find_map(space, stage, moments, found);
         finish_queued(device);  // another thread may wait for it
         return map;
       });
-    }
+    });
+    const auto future = task->get_future().share();
+    found[space] = future;
+    tasks.push_back([task, future] {
+      (*task)();
+      future.get();  // throws what it threw
+    });
   }
   run_side_by_side(device, tasks);
-  run_small(small);
   MapSet solved;
   for (const auto& space : mine) {
     if (const auto& map = found.at(space).get()) {

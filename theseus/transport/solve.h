@@ -94,9 +94,6 @@ class Solver {
       int64_t stage,
       const stats::Moments& moments,
       const std::map<std::string, Future>& found) const;
-  std::optional<maps::Map> find_map(const maps::Problem& question) const;
-  // Whether it gains nothing from several cores, and nothing of `needed` waits for it or is behind it.
-  bool is_small(const std::string& space, int64_t stage, const SpaceSet& needed) const;
   // Null: the loss does not reach it.
   const stats::PairMoments* find_gradients(const std::string& space, int64_t stage) const;
   // What they leave open is as `otherwise` says, the map by activations; null: there is none.
