@@ -47,6 +47,10 @@ class Options(PairTest):
         self.refused(*self.words(ridge="0.2"), says=["--ridge has no effect", "pinv-tikhonov"])
         self.refused(*self.words(method="permutation"), says=[
             "needs equal widths", "48", "96", "procrustes"])
+        self.refused(*self.words(method="pad", match="grid"), says=[
+            "--match has no effect with method pad", "no blocks are matched"])
+        self.refused(*self.words(shots="2", batches="2"), says="--batches has no effect with --shots")
+        self.refused(*self.words(split="not test"), says="unknown split 'not test'")
         self.refused(*self.words(match="tokens", write="adapter"), says=[
             "--write adapter needs an adapter as --tuned", "--write model or update"])
 
