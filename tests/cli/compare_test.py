@@ -118,7 +118,6 @@ class Compare(DigitsTest):
 
     def test_faults_of_later_settings(self):
         """Found before the first cell is measured: the corrected command has nothing in its way."""
-        whole = self.whole()
         nine, one = self.here / "nine", self.here / "one"
         shutil.copytree(self.models / "digits", nine)
         for split in ("val", "test"):
@@ -129,9 +128,14 @@ class Compare(DigitsTest):
             shutil.copytree(self.models / "digits" / part, one / split)
         self.refused(*self.compare("--setting", "one", self.models / "tuned", one),
                      says=["opening the setting one", "are of one class, 'digit 3'"])
-        self.refused(*self.compare("--setting", "few", self.models / "tuned", whole, "--batches", "2",
-                                   "--batch-size", "40"),
-                     says=["opening the setting few", "2 batches of 40 were asked for"])
+        few = self.here / "few"
+        shutil.copytree(self.models / "digits", few)
+        for folder in (few / "val").iterdir():
+            for picture in sorted(folder.iterdir())[2:]:
+                picture.unlink()
+        self.refused(*self.compare("--setting", "few", self.models / "tuned", few, "--batches", "3",
+                                   "--batch-size", "15"),
+                     says=["opening the setting few", "cannot draw 3 batches of 15"])
         self.assertFalse((self.here / "c").exists())
 
     def test_without_effect(self):
