@@ -53,6 +53,7 @@ accuracy() {
 say "MNIST digits, as they are and under heavy noise."
 cp -r "$tools/digits" clean
 python3 -B "$tools/noisy.py" clean noisy
+cp -r noisy "$out/noisy"  # to try other commands on
 
 # How tools/demo/models were made, too.
 train() {  # NAME WIDTH SEED

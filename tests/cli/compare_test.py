@@ -1,16 +1,19 @@
 """theseus compare: data that are not divided, commands that failed, imitation among the methods."""
 import json
 import shutil
+import signal
+import subprocess
+import time
 
 import support
 from digits import DigitsTest
 
 
 class Compare(DigitsTest):
-    def compare(self, *more, data=None, methods="none,procrustes", tuned=None, out="c"):
+    def compare(self, *more, data=None, methods="none,procrustes", tuned=None, out="c", alphas=True):
         return ["compare", "--source", self.models / "base", "--target", self.models / "wide",
                 "--setting", "digits", tuned or self.models / "tuned", data or self.models / "digits",
-                "--methods", methods, "--step", "1", "--to", "2", "--out", self.here / out, "--quiet",
+                "--methods", methods, *(["--step", "1", "--to", "2"] if alphas else []), "--out", self.here / out, "--quiet",
                 "--threads", "1", *more]
 
     def table(self, *words):
@@ -43,7 +46,7 @@ class Compare(DigitsTest):
         test = self.theseus("evaluate", self.models / "wide", "--data", self.here / "whole", "--split",
                             "[80:100]", "--json", "--quiet")
         self.assertEqual(json.loads(test.stdout)["value"], rows["none"]["value"])
-        self.table(*self.compare("--alpha", "1", data=self.here / "whole", out="fixed"))
+        self.table(*self.compare("--alpha", "1", data=self.here / "whole", out="fixed", alphas=False))
         self.assertEqual(self.drawn("fixed")["calibration"]["examples"], 96)
 
     def test_without_val(self):
@@ -101,11 +104,71 @@ class Compare(DigitsTest):
         # Another command: only what measured something is in the way.
         self.refused(*self.compare("--seed", "5"), says=["holds a comparison of something else", "--fresh"])
         (self.here / "c" / "cells" / "digits-none-0.json").unlink()
-        (self.here / "c" / "cells" / "left over").mkdir()
+        (self.here / "c" / "cells" / "digits-pad-0.partial").mkdir()
+        mine = ["cells/notes.txt", "cells/digits.csv", "calibration-plan.txt", "cells/mine/a.txt"]
+        for name in mine:
+            (self.here / "c" / name).parent.mkdir(exist_ok=True)
+            (self.here / "c" / name).write_text("of somebody else")
         self.table(*self.compare("--seed", "5", methods="none"))
-        self.assertFalse((self.here / "c" / "cells" / "left over").exists())
+        self.assertFalse((self.here / "c" / "cells" / "digits-pad-0.partial").exists())
         self.table(*self.compare("--seed", "6", "--fresh", methods="none"))
+        for name in mine:
+            self.assertEqual((self.here / "c" / name).read_text(), "of somebody else")
         self.refused(*self.compare("--fresh", out=".", methods="none"), says="holds no comparison")
+
+    def test_faults_of_later_settings(self):
+        """Found before the first cell is measured: the corrected command has nothing in its way."""
+        nine, one = self.here / "nine", self.here / "one"
+        shutil.copytree(self.models / "digits", nine)
+        for split in ("val", "test"):
+            shutil.rmtree(nine / split / "digit 9")
+        self.refused(*self.compare("--setting", "nine", self.models / "tuned", nine),
+                     says=["opening the setting nine", "the head has 10 classes and the data 9"])
+        for split, part in (("train", "val"), ("test", "test"), ("val/digit 3", "val/digit 3")):
+            shutil.copytree(self.models / "digits" / part, one / split)
+        self.refused(*self.compare("--setting", "one", self.models / "tuned", one),
+                     says=["opening the setting one", "are of one class, 'digit 3'"])
+        few = self.here / "few"
+        shutil.copytree(self.models / "digits", few)
+        for folder in (few / "val").iterdir():
+            for picture in sorted(folder.iterdir())[2:]:
+                picture.unlink()
+        self.refused(*self.compare("--setting", "few", self.models / "tuned", few, "--batches", "3",
+                                   "--batch-size", "15"),
+                     says=["opening the setting few", "cannot draw 3 batches of 15"])
+        self.assertFalse((self.here / "c").exists())
+
+    def test_without_effect(self):
+        alpha = ["--alpha", "1"]
+        for more, says in [
+                ([*alpha, "--step", "0.5"], "--step is for choosing a strength"),
+                ([*alpha, "--to", "2"], "--to is for choosing a strength"),
+                ([*alpha, "--validation", "val"], "--validation is for choosing a strength"),
+                (["--shots", "1", "--batches", "2"], "--batches has no effect with --shots"),
+                (["--labels"], "--labels has no effect with these methods"),
+                (["--test", "not test"], "unknown split 'not test'"),
+                (["--validation", "not test[0:50]"], "unknown split 'not test[0:50]'")]:
+            self.refused(*self.compare(*more, alphas=False), says=says)
+        for option, value in [("--match", "cls"), ("--batches", "2"), ("--split", "val")]:
+            self.refused(*self.compare(option, value, methods="none,pad"),
+                         says=f"{option} has no effect: none of these methods looks at examples")
+
+    def test_interrupted(self):
+        """What is kept is said, and the same command goes on with it."""
+        words = [str(word) for word in self.compare(methods="none,pad,procrustes,pinv")]
+        words[words.index("--step") + 1] = "0.01"  # so that it takes a while
+        process = subprocess.Popen([support.BINARY, *words], stderr=subprocess.PIPE, text=True)
+        first = self.here / "c" / "cells" / "digits-none-0.json"
+        while not first.exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        self.assertIn("kept in OUT/cells: the same command goes on from there", said)
+        self.assertNotIn(".partial", said)
+        before = first.stat().st_mtime_ns
+        self.theseus(*self.compare("--fresh", methods="none"))
+        self.assertNotEqual(before, first.stat().st_mtime_ns)
 
     def test_imitate(self):
         """Beside the others, from the same examples; strengths are chosen for it, too."""

@@ -137,7 +137,46 @@ class Evaluate(DigitsTest):
         self.assertRegex(text, rf"(?m)^alpha +agreement  .*\n.*\n1 +{value:.4f}  .*cosine [01]\.")
         self.refused("sweep", self.models / "wide", "--label-free", "--update", maps, "--data",
                      plain / "images.csv", says="give --alignment and --tuned")
-        self.refused(*words, "--task", "classify", says="--task and --head are for labels")
+        self.refused(*words, "--task", "classify", says="--task is for labels")
+        self.refused(*words, "--template", "a {c}", says="--template is for labels")
+        self.refused(*words, "--strength", "1", says="--strength is for labels")
+
+    def test_notes_on_splits(self):
+        """However the split is named: a test split flatters, and so do examples that the maps are from."""
+        maps = self.carry(out="maps", command="align", calibration=self.models / "digits", split="val")
+        words = ["sweep", self.models / "wide", "--alignment", maps, "--tuned", self.models / "tuned",
+                 "--from", "1", "--to", "1", "--json", "--quiet", "--threads", "1"]
+
+        def notes(*more):
+            return " ".join(json.loads(self.theseus(*words, *more).stdout)["notes"])
+
+        digits = ["--data", self.models / "digits"]
+        for more in (["--split", "test"], ["--split", "test[0:80]@3"]):
+            self.assertIn("so its score there flatters", notes(*digits, *more))
+        self.assertIn("so its score there flatters", notes("--data", self.models / "digits" / "test"))
+        self.assertNotIn("flatters", notes(*digits, "--split", "val[0:80]"))
+        free = ["--label-free"]
+        self.assertIn("60 of 60 examples are of those that the maps were made from",
+                      notes(*digits, "--split", "val", *free))
+        self.assertIn("30 of 30 examples are of those", notes(*digits, "--split", "val[0:50]@3", *free))
+        self.assertIn("60 of 60 examples are of those",
+                      notes("--data", self.models / "digits" / "val", *free))
+        self.assertNotIn("that the maps were made from", notes(*digits, "--split", "test", *free))
+
+    def test_without_effect(self):
+        """Also what is the default, if it is said."""
+        update = self.carry(out="u", write="update")
+        words = ["sweep", self.models / "wide", "--update", update, "--data", self.models / "digits"]
+        self.refused(*words, "--tuned", self.models / "tuned", says="--tuned has no effect with --update")
+        self.refused(*words, "--alignment", update, says="--alignment has no effect with --update")
+        self.refused(*words, "--source", self.models / "base", says="--source has no effect")
+        for option, value, task in [("--new-tokens", "64", "summarise"), ("--strength", "1", "probe"),
+                                    ("--probe", "logistic", "probe")]:
+            self.refused("evaluate", self.models / "wide", "--data", self.models / "digits", option, value,
+                         says=f"{option} is for the task {task}, and the task is classify")
+        for split in ("not test", "held out", "not test[0:50]", "validation where there is one"):
+            self.refused("evaluate", self.models / "wide", "--data", self.models / "digits", "--split",
+                         split, says=[f"unknown split '{split}'", "train[0:80]"])
 
     def test_compare(self):
         """The baseline is the target as it is; the cell of a method is its sweep and its score."""

@@ -113,6 +113,10 @@ class Digits(DigitsTest):
         self.assertEqual(record["held_out"]["split"], "test")
         self.refused(*words, "val", "--validation-split", "test", says="is for --validation DATA")
         self.refused(*words, "none", "--validation-limit", "5", says="--validation-limit is for")
+        part = self.finetune(steps=1, validation="train[80:100]", out="part")
+        self.assertEqual(part["held_out"]["split"], "train[80:100]")
+        self.assertEqual(part["data"]["examples"], record["data"]["examples"] - part["held_out"]["examples"])
+        self.assertRegex(part["validation"], r"noisy \(train\[80:100\]\)")
         # Pictures that are measured on are not learnt from.
         shared = self.models / "noisy" / "train"
         few = self.here / "few.csv"

@@ -1,6 +1,9 @@
 """theseus imitate: a target fitted to what fine-tuning did to the source's activations."""
 import json
 import math
+import signal
+import subprocess
+import time
 
 import support
 from pair import KEY, PairTest, images
@@ -40,6 +43,50 @@ class Imitate(PairTest):
         self.assertEqual(update[KEY].shape, [96, 96])
         self.theseus("run", self.here / "out" / "recipe.yaml", "--out", self.here / "again", "--quiet")
         self.assert_same_files(self.here / "out", self.here / "again")
+
+    def test_report(self):
+        out = self.here / "out"
+        self.theseus(*self.command(), "--quiet")
+        self.theseus("report", out, "-o", self.here / "r.md")
+        text = (self.here / "r.md").read_text()
+        self.assertIn("wide was fitted", text)
+        self.assertIn("Imitation: tuned by wide", text)
+        for layer in self.record(out)["layers"]:
+            self.assertIn(layer["module"], text)
+
+    def test_interrupted(self):
+        """Killed and interrupted, the same command goes on, and ends with the same bytes."""
+        many = self.write("many.safetensors", {"pixel_values": images(96)})
+        words = [*self.command(calibration=many, batch_size=4), "--save-every", "0"]
+        whole = self.here / "whole"
+        self.theseus(*words, "--quiet")
+        (self.here / "out").rename(whole)
+        saved = self.here / "out.partial" / "imitated.safetensors"
+        killed = []
+        for end in (signal.SIGKILL, signal.SIGINT):
+            blocks = self.blocks(saved)
+            process = subprocess.Popen([support.BINARY, *words], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True)
+            while self.blocks(saved) == blocks and process.poll() is None:
+                time.sleep(0.001)
+            process.send_signal(end)
+            _, said = process.communicate(timeout=60)
+            if process.returncode == 0:  # it came to its end first
+                break
+            killed.append(self.blocks(saved))
+            if end == signal.SIGINT:
+                self.assertIn("work in OUT.partial is kept", said)
+        self.assertTrue(killed)
+        if not (self.here / "out").exists():
+            self.refused(*words, "--alpha", "0.5", says="alpha was not given and is now 0.5")
+            self.theseus(*words, "--quiet")
+        self.assert_same_files(self.here / "out", whole)
+
+    @staticmethod
+    def blocks(saved):
+        if not saved.exists():
+            return 0
+        return json.loads(read_safetensors(saved)["about"].data)["blocks"]
 
     def test_refusals(self):
         self.refused(*self.command(write="adapter"), says="'adapter' is none of: model update")

@@ -43,6 +43,13 @@ class Plan(PairTest):
         self.assertEqual(few["statistics"], {"rows": 16, "moments": 0, "factored_maps": 8})
         self.assertEqual(few["flops"]["statistics"], 0)
         self.assertEqual(all_of_them["statistics"]["moments"], 16)
+        note = "--rank arbitrary: the rows of 16 spaces are kept"
+        self.assertIn(note, self.plan("--rank", "arbitrary", *words))
+        self.assertNotIn(note, self.plan("--rank", "arbitrary", "--match", "mean"))
+        self.assertNotIn(note, self.plan(*words))
+        out = self.carry("--rank", "arbitrary", *words)
+        self.assertTrue(any(line.startswith(note) for line in self.record(out)["notes"]))
+        self.assertEqual(few["memory_of"], "cpu")
         self.refused(*self.words("plan", statistics="rows", method="pad"), says=[
             "--statistics has no effect with method pad"])
         self.refused(*self.words("plan", statistics="all"), says=["auto moments rows"])

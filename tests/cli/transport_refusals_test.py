@@ -17,7 +17,7 @@ class Options(PairTest):
                 ("match", "magic", ["unknown matcher 'magic'", "grid"]),
                 ("norms", "magic", "'magic' is none of: diagonal rotate skip"),
                 ("rank", "magic", "'magic' is none of: complete arbitrary truncate"),
-                ("depth", "magic", "'magic' is none of: interpolate match"),
+                ("depth", "magic", "'magic' is none of: match repeat interpolate"),
                 ("write", "magic", "'magic' is none of: model update adapter"),
                 ("device", "magic", ["unknown device 'magic'", "cpu cuda"]),
                 ("memory", "lots", ["'lots' is not a size", "8GB"]),
@@ -47,6 +47,10 @@ class Options(PairTest):
         self.refused(*self.words(ridge="0.2"), says=["--ridge has no effect", "pinv-tikhonov"])
         self.refused(*self.words(method="permutation"), says=[
             "needs equal widths", "48", "96", "procrustes"])
+        self.refused(*self.words(method="pad", match="grid"), says=[
+            "--match has no effect with method pad", "no blocks are matched"])
+        self.refused(*self.words(shots="2", batches="2"), says="--batches has no effect with --shots")
+        self.refused(*self.words(split="not test"), says="unknown split 'not test'")
         self.refused(*self.words(match="tokens", write="adapter"), says=[
             "--write adapter needs an adapter as --tuned", "--write model or update"])
 

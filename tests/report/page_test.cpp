@@ -49,6 +49,25 @@ TEST(Scale, Strength) {
   EXPECT_DOUBLE_EQ((Scale{.faint = 2, .strong = 2}).strength(2), 0);
 }
 
+TEST(Page, Imitation) {
+  const auto page = make_page({read_document(kImitationSample, "theseus.json")});
+  expect_parts(
+      story(page, 0), "wide was fitted", "from base to tuned: 4 layers, times alpha = 1",
+      "written as a model", "96 inputs of the new kind and 64 inputs of a familiar one",
+      "50 % to 75 % of the square is there", "behind the last one 70 %");
+  const auto& fitted = section(page, "Imitation: tuned by wide");
+  const auto& shares = part<HeatMap>(fitted, "Share of");
+  EXPECT_EQ(shares.rows, (std::vector<std::string>{"blocks.*.attn.proj", "blocks.*.mlp.fc2"}));
+  EXPECT_DOUBLE_EQ(shares.values[0][1].value(), 0.625);
+  EXPECT_DOUBLE_EQ(part<HeatMap>(fitted, "Change wanted").values[1][1].value(), 0.5);
+  const auto& layers = part<Table>(fitted, "Layers");
+  ASSERT_EQ(layers.rows.size(), 4U);
+  EXPECT_EQ(layers.rows[1][2].text, "0.25");
+  for (const auto& row : part<Table>(section(page, "Provenance"), "theseus.json").rows) {
+    EXPECT_FALSE(row[0].text.starts_with("layers")) << row[0].text;
+  }
+}
+
 TEST(Page, Transport) {
   const auto page = make_page({read_document(kTransportSample, "theseus.json")});
   expect_parts(

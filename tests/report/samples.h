@@ -39,6 +39,21 @@ inline const std::string kTransportSample = R"({
   "notes": ["visual.*.a: 12 of 48 directions"]
 })";
 
+inline const std::string kImitationSample = R"({
+  "theseus": "0.1.0",
+  "options": {"command": "imitate"},
+  "source": {"path": "/m/base"}, "tuned": {"path": "/m/tuned"}, "target": {"path": "/m/wide"},
+  "calibration": {"path": "/m/noisy.safetensors", "sequences": 96},
+  "familiar": {"path": "/m/plain.safetensors", "sequences": 64},
+  "method": "imitate", "alpha": 1.0, "write": "model",
+  "layers": [
+    {"module": "blocks.0.attn.proj", "source_block": 0, "wanted": 0.125, "share": 0.5},
+    {"module": "blocks.0.mlp.fc2", "source_block": 0, "wanted": 0.25, "share": 0.75},
+    {"module": "blocks.1.attn.proj", "source_block": 0, "wanted": 0.25, "share": 0.625},
+    {"module": "blocks.1.mlp.fc2", "source_block": 0, "wanted": 0.5, "share": 0.7}],
+  "notes": []
+})";
+
 inline const std::string kSweepSample = R"({
   "kind": "sweep", "metric": "accuracy",
   "curve": [{"alpha": 1.0, "value": 0.58, "low": 0.56, "high": 0.6},

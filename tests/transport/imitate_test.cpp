@@ -19,7 +19,7 @@
 namespace theseus::transport {
 namespace {
 
-const ImitateWatch kQuiet = [](int64_t, int64_t) {};
+const ImitateMemory kQuiet = {.watch = [](int64_t, int64_t) {}};
 constexpr ImitateOptions kExact = {.match = "", .map_ridge = 1e-7, .fit_ridge = 1e-7};
 
 // A tensor by its own name, which may not be the stored one.
@@ -103,6 +103,38 @@ TEST(Imitate, RepeatsAChangeOfTheLayersThatItFits) {
   const c10::NoGradGuard no_gradients;
   for (const auto& name : tests::planted_cases()) {
     expect_repeated(name);
+  }
+}
+
+// With what an earlier process knew, blocks are the same to the last bit.
+TEST(Imitate, GoesOn) {
+  const c10::NoGradGuard no_gradients;
+  const tests::ScratchDir scratch;
+  const auto planted =
+      tests::plant(tests::planted_cases().front(), tests::Planting::kWidened, scratch.path());
+  auto source = model::Model::open(planted.source);
+  auto target = model::Model::open(planted.target);
+  const auto update = SourceUpdate::open(planted.tuned, source);
+  const auto inputs = scratch.path() / "inputs.safetensors";
+  tests::write_inputs(inputs, tests::planted_calibration(source, 64, 11));
+  const auto calibration =
+      stats::Calibration::open(inputs, source.architecture(), target.architecture(), {});
+  std::vector<Imitation> saved;
+  auto memory = kQuiet;
+  memory.save = [&](const Imitation& so_far) { saved.push_back(so_far); };
+  const auto whole = imitate(source, update, target, {&calibration}, {}, memory);
+  ASSERT_EQ(static_cast<int64_t>(saved.size()), target.architecture().blocks());
+  memory.known = saved.front();
+  saved.clear();
+  const auto again = imitate(source, update, target, {&calibration}, {}, memory);
+  EXPECT_EQ(static_cast<int64_t>(saved.size()), target.architecture().blocks() - 1);
+  ASSERT_EQ(again.layers.size(), whole.layers.size());
+  for (size_t i = 0; i < whole.layers.size(); ++i) {
+    EXPECT_EQ(again.layers[i].share, whole.layers[i].share) << whole.layers[i].module;
+  }
+  ASSERT_EQ(again.deltas.size(), whole.deltas.size());
+  for (const auto& [tensor, delta] : whole.deltas) {
+    EXPECT_TRUE(at::equal(delta, again.deltas.at(tensor))) << tensor;
   }
 }
 

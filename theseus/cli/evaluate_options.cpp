@@ -30,16 +30,18 @@ void EvaluateOptions::add(CLI::App& app) {
   auto& how = given_;
   app.add_option("--data", how.data, "examples: PATH, or NAME:PATH for a layout by name")
       ->required();
-  app.add_option("--split", how.split, "train, val or test (default: test where there is one)");
+  app.add_option(
+         "--split", how.split, "train, val or test, or a part (default: test where there is one)")
+      ->check(split_error);
   app.add_option("--task", how.task, task_list() + " (default: what model and data are made for)");
   app.add_option(
       "--template", how.settings.templates, "zero-shot prompt, {c} is the class; may be repeated");
   app.add_option("--training", how.training, "what the probe learns from (default: train split)");
   app.add_option("--training-limit", how.training_limit, "draw so many of them (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app.add_option("--probe", probe_, "logistic or ridge")->capture_default_str();
-  app.add_option("--strength", how.settings.strength, "C of the probe: larger is less decay")
-      ->capture_default_str()
+  app.add_option("--probe", probe_, "logistic (default) or ridge");
+  app.add_option(
+         "--strength", how.settings.strength, "C of the probe: larger is less decay (default: 1)")
       ->check(CLI::PositiveNumber);
   app.add_option("--wording", how.wording, "text from fields, as in 'premise: {premise}'");
   app.add_option("--second", how.second, "the second text of a pair");
@@ -49,8 +51,7 @@ void EvaluateOptions::add(CLI::App& app) {
   app.add_option(
          "--pack", how.feed.pack, "of causal models: texts end to end in rows of so many tokens")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
-  app.add_option("--new-tokens", how.settings.new_tokens, "of a summary, at most")
-      ->capture_default_str()
+  app.add_option("--new-tokens", how.settings.new_tokens, "of a summary, at most (default: 64)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   app.add_option("--limit", how.limit, "draw so many examples (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
@@ -64,10 +65,12 @@ void EvaluateOptions::add(CLI::App& app) {
 
 evaluate::EvaluateOptions EvaluateOptions::read() const {
   auto result = given_;
-  require(
-      probe_ == "logistic" || probe_ == "ridge", "--probe: '", probe_,
-      "' is none of: logistic ridge");
-  result.settings.ridge = probe_ == "ridge";
+  if (!probe_.empty()) {
+    require(
+        probe_ == "logistic" || probe_ == "ridge", "--probe: '", probe_,
+        "' is none of: logistic ridge");
+    result.settings.ridge = probe_ == "ridge";
+  }
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));
   }

@@ -19,7 +19,7 @@ class EvaluateOptions {
 
  private:
   evaluate::EvaluateOptions given_;
-  std::string probe_ = "logistic";
+  std::string probe_;
   int64_t threads_ = 0;
 };
 

@@ -38,13 +38,16 @@ void FinetuneOptions::add_data(CLI::App& app) {
   auto& how = given_;
   app.add_option("--data", how.data, "examples: PATH, or NAME:PATH for a layout by name")
       ->required();
-  app.add_option("--split", how.split, "of the data (default: train where there is one)");
+  app.add_option("--split", how.split, "of the data (default: train where there is one)")
+      ->check(split_error);
   app.add_option(
       "--validation", how.validation,
-      "what is measured on: a split of the data, other data, or none (default: a tenth held out)");
+      "what is measured on: a split of the data, part of one as in train[90:100], other data, or "
+      "none (default: a tenth held out)");
   app.add_option(
-      "--validation-split", how.validation_split,
-      "of other data: train, val or test (default: val, or the only one)");
+         "--validation-split", how.validation_split,
+         "of other data: train, val or test (default: val, or the only one)")
+      ->check(split_error);
   app.add_option(
          "--validation-limit", how.validation_limit,
          "draw so many of a split or of other data (default: all)")

@@ -6,36 +6,18 @@
 #include <sched.h>
 #include <string>
 #include <system_error>
-#include <unistd.h>
 #include <vector>
 
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
-#include "theseus/base/file.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
+#include "theseus/cli/interrupt.h"
 #include "theseus/cli/together.h"
 
 namespace theseus::cli {
 namespace {
-
-// Of several processes that are interrupted together the first one says so.
-bool speaks = true;
-
-// Nothing half-written stays behind when the user loses patience.
-void on_interrupt(int signal) {
-  remove_unfinished_files();
-  if (!speaks) {
-    ::_exit(128 + signal);
-  }
-  constexpr std::string_view kMessage =
-      "\ninterrupted (work in OUT.partial, of several updates in OUT/NAME.partial, is kept: the "
-      "same "
-      "command goes on from there)\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
-  ::_exit(128 + signal);
-}
 
 int report(const std::exception& error, int code) {
   std::fprintf(stderr, "error: %s\n", without_controls(error.what()).c_str());
@@ -71,7 +53,8 @@ void use_every_processor(int processes) {
 
 int act(std::string_view name, const Command& command, const std::function<int()>& action) {
   const auto place = cluster::find_place();
-  speaks = place.first();
+  // Of several processes that are interrupted together the first one says so.
+  say_when_interrupted(place.first() ? interrupted_text(command) : "");
   if (!command.several) {
     require_one_process(c10::str("theseus ", name));
   }
@@ -98,9 +81,8 @@ void mention_unknown_command(const char* word) {
 }
 
 int main(int argc, char** argv) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    std::signal(signal, on_interrupt);
-  }
+  catch_interrupts();
+  say_when_interrupted("interrupted");
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message
 
   CLI::App app("Carries a fine-tune from one transformer to another, without training.", "theseus");

@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include "theseus/base/error.h"
+#include "theseus/base/text.h"
+#include "theseus/data/part.h"
+
 namespace theseus::cli {
 
 std::string number_error(const std::string& text) {
@@ -30,6 +34,18 @@ std::string strength_error(const std::string& text) {
   return !std::isfinite(number)      ? "'" + text + "' is not a finite number"
          : std::abs(number) <= kMost ? ""
                                      : "'" + text + "' is no strength; expected at most 1e6";
+}
+
+std::string split_error(const std::string& text) {
+  try {
+    if (text == "train" || text == "val" || text == "test" || data::find_part(text)) {
+      return "";
+    }
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "unknown split '" + printable(text) +
+         "'; a split is train, val or test, or a part of one, as in train[0:80]";
 }
 
 }  // namespace theseus::cli

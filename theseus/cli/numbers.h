@@ -15,6 +15,10 @@ std::string whole_number_error(const std::string& text);
 // Of an update: a finite number, and small enough that weights of any size stay finite.
 std::string strength_error(const std::string& text);
 
+// A split as users name it: train, val, test, or a part of one or of what there is. The library knows other words
+// besides.
+std::string split_error(const std::string& text);
+
 // --seed, with what it is for.
 template <class Value>
 void add_seed(CLI::App& app, Value& seed, const std::string& help) {

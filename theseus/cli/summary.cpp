@@ -84,16 +84,27 @@ std::string statistics_text(const ordered_json& statistics) {
                    statistics.at("factored_maps").get<int64_t>());
 }
 
+// Where it is not the host's.
+std::string memory_place(const ordered_json& schedule) {
+  const auto device = schedule.at("memory_of").get<std::string>();
+  return device == "cpu" ? ""
+                         : fmt::format(
+                               ", on {}: weights of the blocks at hand, hidden states, statistics "
+                               "and maps; the host holds the program with its libraries, and what "
+                               "is carried until it is written",
+                               device);
+}
+
 std::string schedule_text(const ordered_json& schedule) {
   const auto& flops = schedule.at("flops");
   return statistics_text(schedule.at("statistics")) +
          fmt::format(
              "groups       {}, hidden states {} ({})\n"
-             "memory       about {} at the peak\n"
+             "memory       about {} at the peak{}\n"
              "operations   {:.3g} forward, {:.3g} statistics, {:.3g} solve, {:.3g} carry (flop)\n",
              schedule.at("groups").size(), schedule.at("hidden_states").get<std::string>(),
              bytes_text(schedule.at("hidden_state_bytes").get<int64_t>()),
-             bytes_text(schedule.at("peak_memory_bytes").get<int64_t>()),
+             bytes_text(schedule.at("peak_memory_bytes").get<int64_t>()), memory_place(schedule),
              flops.at("forward").get<double>(), flops.at("statistics").get<double>(),
              flops.at("solve").get<double>(), flops.at("carry").get<double>());
 }

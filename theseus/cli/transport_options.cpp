@@ -112,8 +112,10 @@ void TransportOptions::add_calibration(CLI::App& app) {
          "safetensors file with inputs for both models")
       ->type_name("DATA");
   app.add_option(
-      "--split", job_.split,
-      "of the calibration data: train, val or test (default: train where there is one)");
+         "--split", job_.split,
+         "of the calibration data: train, val or test, or a part (default: train where there is "
+         "one)")
+      ->check(split_error);
   app.add_option("--shots", job_.shots, "draw so many examples of each class")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--max-length", job_.longest, "tokens of a text (default: what the models take)")
@@ -315,6 +317,9 @@ output::JobOptions TransportOptions::job() const {
         !job.calibration.empty() || !method.needs.moments, "--calibration is required: method ",
         job.align.method, " compares activations");
     require_obeyed(*app_, job.align.method, method);
+    require(
+        job.shots == 0 || job.align.sampling.batches == 0,
+        "--batches has no effect with --shots, which says how many examples are drawn");
     require(
         !job.align.in_order || method.needs.moments, "--in-order has no effect with method ",
         job.align.method, ", which uses no activations");

@@ -18,7 +18,7 @@ std::string part_words(const Part& part) {
 }
 
 std::optional<Part> find_part(const std::string& words) {
-  static const std::regex kForm(R"(([a-z ]*)\[(\d{1,3}):(\d{1,3})\](?:@(\d{1,18}))?)");
+  static const std::regex kForm(R"((|train|val|test)\[(\d{1,3}):(\d{1,3})\](?:@(\d{1,18}))?)");
   std::smatch found;
   if (!std::regex_match(words, found, kForm)) {
     return std::nullopt;

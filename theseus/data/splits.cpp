@@ -60,7 +60,7 @@ std::string choose_split(
   }
   require(
       asked.empty() || asked == "train" || asked == "val" || asked == "test", "unknown split '",
-      printable(asked), "'; a split is train, val or test");
+      printable(asked), "'; a split is train, val or test, or a part of one, as in train[0:80]");
   if (asked.empty()) {
     if (there.size() <= 1) {
       return there.empty() ? "" : there.front();

@@ -7,17 +7,15 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/json.h"
+#include "theseus/evaluate/compare_check.h"
 #include "theseus/evaluate/compare_inputs.h"
 #include "theseus/evaluate/compare_notes.h"
 #include "theseus/evaluate/compare_place.h"
 #include "theseus/evaluate/prepared_once.h"
-#include "theseus/maps/method.h"
 #include "theseus/output/imitate_job.h"
 #include "theseus/output/method_words.h"
-#include "theseus/output/supervision.h"
 #include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
-#include "theseus/transport/depth.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -38,21 +36,6 @@ output::JobOptions job_of(
   job.write = "update";
   job.words = {{"command", "compare"}, {"method", method}, {"tuned", setting.tuned}};
   return job;
-}
-
-// Whether a method looks at examples at all, or the match of its blocks does.
-bool uses_calibration(const CompareOptions& options, const std::string& method) {
-  if (method == kNone || method == kImitate) {
-    return method == kImitate;
-  }
-  auto job = options.job;
-  output::set_method(method, job);
-  if (output::method_of(method).needs.moments || output::needs_labels(job)) {
-    return true;
-  }
-  const auto source = model::Model::open(job.source), target = model::Model::open(job.target);
-  return job.align.depth != transport::Depth::kInterpolate &&
-         transport::depths_differ(source.architecture(), target.architecture());
 }
 
 // |carried| - |source's|, of all matrices of the update together.
@@ -258,10 +241,6 @@ ordered_json shown(const ordered_json& found) {
     }
   }
   return cell;
-}
-
-std::vector<int64_t> counts_of(const CompareOptions& options) {
-  return options.batches.empty() ? std::vector<int64_t>{0} : options.batches;
 }
 
 struct Row {

@@ -3,25 +3,18 @@
 #include <algorithm>
 
 #include "theseus/base/error.h"
-#include "theseus/base/text.h"
-#include "theseus/data/identity.h"
 #include "theseus/data/part.h"
-#include "theseus/evaluate/head.h"
+#include "theseus/maps/method.h"
+#include "theseus/output/method_words.h"
 #include "theseus/output/sentence_head.h"
-#include "theseus/stats/prepare.h"
-#include "theseus/transport/source_update.h"
+#include "theseus/output/supervision.h"
+#include "theseus/transport/depth.h"
 
 namespace theseus::evaluate {
 namespace {
 
 constexpr int64_t kTest = 80, kValidation = 60;  // of undivided data: from this hundredth on
 constexpr int64_t kLearnt = 80;                  // of a train split without val: up to this one
-
-bool all_none(const CompareOptions& options) {
-  return std::all_of(options.methods.begin(), options.methods.end(), [](const auto& method) {
-    return method == kNone;
-  });
-}
 
 std::string split_text(const std::string& split) {
   return split.empty() ? "the whole of the data" : "the " + split + " split";
@@ -44,82 +37,6 @@ Shares divided(const std::string& data, const std::string& split, const CompareO
   return shares;
 }
 
-int64_t count_shared(const data::Examples& used, const data::Identities& measured) {
-  const auto places = data::places_of(used);
-  return std::count_if(
-      places.begin(), places.end(), [&](const auto& place) { return measured.contains(place); });
-}
-
-// Where nobody named the shares for it, what is measured must not have been used.
-void require_apart(
-    const CompareOptions& options,
-    const Setting& setting,
-    const data::Examples& measured,
-    Shares& shares) {
-  const auto kept_out = data::places_of(measured);
-  const auto require_none = [&](const data::Examples& used, const char* what, const char* instead) {
-    const auto count = count_shared(used, kept_out);
-    require(
-        count == 0, count, " examples of ", setting.data, " would be measured on and ", what, ": ",
-        instead);
-  };
-  if (chooses(options)) {
-    require_none(
-        data::open_examples(setting.data, shares.validation), "used to choose strengths",
-        "name another split with --validation or --test");
-  }
-  if (all_none(options)) {
-    return;
-  }
-  const auto& from = setting.calibration.empty() ? setting.data : setting.calibration;
-  if (!stats::is_prepared(from)) {
-    const auto used =
-        data::open_examples(from, shares.calibration.empty() ? data::kNotTest : shares.calibration);
-    if (options.job.split.empty() && setting.calibration.empty()) {
-      require_none(used, "used to make maps", "name another split with --split or --test");
-    } else if (const auto count = count_shared(used, kept_out); count > 0) {
-      shares.note += c10::str(
-          shares.note.empty() ? "" : "; ", count,
-          " of the examples that are measured on were used to make maps, too");
-    }
-  }
-  if (!options.familiar.empty() && !stats::is_prepared(options.familiar)) {
-    require_none(
-        data::open_examples(options.familiar, data::kNotTest), "familiar",
-        "give others as --familiar");
-  }
-}
-
-void check_name(const std::string& name) {
-  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return c >= ' ' && c != '/' && c != '|' && c != 127;
-  });
-  require(
-      plain && !name.empty() && name.front() != '.', "--setting: '", printable(name),
-      "' cannot name a column and its files; use letters and digits");
-}
-
-void check_setting(
-    const CompareOptions& options,
-    const Setting& setting,
-    Shares& shares,
-    const model::Model& source,
-    const model::Model& target) {
-  check_name(setting.name);
-  const auto update = transport::SourceUpdate::open(setting.tuned, source);
-  require_change(update, source.architecture());
-  const auto how = measured_on(options, setting, shares.test);
-  const auto examples = open_data(setting.data, shares.test, target, how);
-  const auto word = task_word(target, examples, how);
-  if (chooses(options)) {
-    require(
-        !make_task(word)->trains(), "no strength can be chosen by the task ", word,
-        ", which trains on every one of them: give --alpha");
-    open_data(setting.data, shares.validation, target, options.evaluate);
-  }
-  require_apart(options, setting, examples, shares);
-}
-
 }  // namespace
 
 EvaluateOptions measured_on(
@@ -129,6 +46,31 @@ EvaluateOptions measured_on(
   how.split = split;
   how.feed.pack = how.task.empty() || how.task == "perplexity" ? options.job.pack : 0;
   return how;
+}
+
+// Whether a method looks at examples at all, or the match of its blocks does.
+bool uses_calibration(const CompareOptions& options, const std::string& method) {
+  if (method == kNone || method == kImitate) {
+    return method == kImitate;
+  }
+  auto job = options.job;
+  output::set_method(method, job);
+  if (output::method_of(method).needs.moments || output::needs_labels(job)) {
+    return true;
+  }
+  const auto source = model::Model::open(job.source), target = model::Model::open(job.target);
+  return job.align.depth != transport::Depth::kInterpolate &&
+         transport::depths_differ(source.architecture(), target.architecture());
+}
+
+std::vector<int64_t> counts_of(const CompareOptions& options) {
+  return options.batches.empty() ? std::vector<int64_t>{0} : options.batches;
+}
+
+bool all_none(const CompareOptions& options) {
+  return std::all_of(options.methods.begin(), options.methods.end(), [](const auto& method) {
+    return method == kNone;
+  });
 }
 
 bool chooses(const CompareOptions& options) {
@@ -172,32 +114,6 @@ Shares shares_of(const CompareOptions& options, const Setting& setting) {
   shares.test = options.test.value_or(shares.test);
   shares.validation = options.validation.value_or(shares.validation);
   return shares;
-}
-
-void check_inputs(const CompareOptions& options, std::vector<Shares>& shares) {
-  const auto source =
-      with_context("opening the source", [&] { return model::Model::open(options.job.source); });
-  auto target =
-      with_context("opening the target", [&] { return model::Model::open(options.job.target); });
-  take_own_head(target);
-  for (size_t i = 0; i < shares.size(); ++i) {
-    const auto& setting = options.settings[i];
-    with_context("opening the setting " + setting.name, [&] {
-      check_setting(options, setting, shares[i], source, target);
-    });
-  }
-  const auto imitates = std::find(options.methods.begin(), options.methods.end(), kImitate);
-  require(
-      imitates == options.methods.end() || !options.familiar.empty(),
-      "imitate needs examples that both bases read well, beside those of each setting: give "
-      "--familiar DATA");
-  require(
-      options.familiar.empty() || imitates != options.methods.end(),
-      "--familiar is for the method imitate, which is none of these");
-  if (!options.familiar.empty() && !stats::is_prepared(options.familiar)) {
-    with_context(
-        "opening --familiar", [&] { data::open_examples(options.familiar, data::kNotTest); });
-  }
 }
 
 std::vector<std::string> notes_on_shares(

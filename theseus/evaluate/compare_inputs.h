@@ -21,12 +21,17 @@ Shares shares_of(const CompareOptions& options, const Setting& setting);
 EvaluateOptions measured_on(
     const CompareOptions& options, const Setting& setting, const std::string& split);
 
+// Whether every method is kNone, so that nothing is carried.
+bool all_none(const CompareOptions& options);
+
 // Whether strengths are searched at all.
 bool chooses(const CompareOptions& options);
 
-// Opens everything that the cells will need, so that what is missing is said before hours of work: models, updates,
-// and the examples of `shares`, one for each setting. Throws InputError.
-void check_inputs(const CompareOptions& options, std::vector<Shares>& shares);
+// Whether a method looks at examples at all, or the match of its blocks does.
+bool uses_calibration(const CompareOptions& options, const std::string& method);
+
+// Numbers of batches that rows are made for; 0: as the job says.
+std::vector<int64_t> counts_of(const CompareOptions& options);
 
 // A line on what scores and strengths rest on, or one for each setting where they differ, and what was divided.
 std::vector<std::string> notes_on_shares(

@@ -1,6 +1,7 @@
 #include "theseus/evaluate/compare_place.h"
 
 #include <algorithm>
+#include <regex>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -21,16 +22,43 @@ bool holds_results(const fs::path& directory) {
       cells.begin(), cells.end(), [](const auto& cell) { return cell.extension() == ".json"; });
 }
 
-// What comparisons write, and nothing else that may lie there.
-void clear(const fs::path& directory) {
-  fs::remove_all(directory / kCells);
-  for (const auto& path : output::entries_of(directory)) {
-    const auto name = path.filename().string();
-    const bool prepared = name.starts_with("calibration-") || name.starts_with("familiar-");
-    if (prepared || name == kIdentity || name == "compare.json") {
-      fs::remove(path);
+// Of the settings of a comparison, and nothing of what is none.
+std::vector<std::string> names_in(const ordered_json& identity) {
+  std::vector<std::string> names;
+  if (identity.is_object() && identity.contains("settings") && identity.at("settings").is_array()) {
+    for (const auto& setting : identity.at("settings")) {
+      if (setting.is_array() && !setting.empty() && setting.front().is_string()) {
+        names.push_back(setting.front());
+      }
     }
   }
+  return names;
+}
+
+// Whether `name` is KIND, a setting, a method and a number of batches, as cells and what they are made from are called.
+bool is_ours(const std::string& name, const std::string& kind, const std::string& setting) {
+  static const std::regex kRest(R"((.+-)?\d+((\.json|\.partial)|\.safetensors.*)?)");
+  const auto front = kind + setting + "-";
+  return name.starts_with(front) && std::regex_match(name.substr(front.size()), kRest);
+}
+
+// What comparisons of these settings write, and nothing else that may lie there.
+void clear(const fs::path& directory, const std::vector<std::string>& settings) {
+  for (const auto& name : settings) {
+    for (const auto& cell : output::entries_of(directory / kCells)) {
+      if (is_ours(cell.filename().string(), "", name)) {
+        fs::remove_all(cell);
+      }
+    }
+    for (const auto& file : output::entries_of(directory)) {
+      const auto word = file.filename().string();
+      if (is_ours(word, "calibration-", name) || is_ours(word, "familiar-", name)) {
+        fs::remove(file);
+      }
+    }
+  }
+  fs::remove(directory / kIdentity);
+  fs::remove(directory / "compare.json");
 }
 
 }  // namespace
@@ -53,7 +81,10 @@ void take_place(const fs::path& directory, const ordered_json& identity, bool fr
         " holds a comparison of something else, or with other options; choose another directory, "
         "or --fresh to replace it");
     if (found != identity || fresh) {
-      clear(directory);
+      auto names = names_in(found);
+      const auto more = names_in(identity);  // or cells of an unreadable record would be taken
+      names.insert(names.end(), more.begin(), more.end());
+      clear(directory, names);
     }
   } else {
     require(

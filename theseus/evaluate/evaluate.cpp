@@ -38,18 +38,16 @@ void require_for_examples(
 }
 
 void require_for_task(const std::string& task, const EvaluateOptions& options) {
-  const Settings defaults;
   const auto& settings = options.settings;
   const bool probes = make_task(task)->trains() || settings.head != nullptr;
   const std::tuple<const char*, bool, bool, const char*> rules[] = {
       {"--pack", options.feed.pack > 0, task == "perplexity", "perplexity"},
       {"--template", !settings.templates.empty(), task == "zero-shot", "zero-shot"},
-      {"--new-tokens", settings.new_tokens != defaults.new_tokens, task == "summarise",
-       "summarise"},
+      {"--new-tokens", settings.new_tokens.has_value(), task == "summarise", "summarise"},
       {"--training", !options.training.empty(), probes, "probe"},
       {"--training-limit", options.training_limit > 0, probes, "probe"},
-      {"--probe", settings.ridge, probes, "probe"},
-      {"--strength", settings.strength != defaults.strength, probes, "probe"}};
+      {"--probe", settings.ridge.has_value(), probes, "probe"},
+      {"--strength", settings.strength.has_value(), probes, "probe"}};
   for (const auto& [option, given, applies, where] : rules) {
     require(!given || applies, option, " is for the task ", where, ", and the task is ", task);
   }
@@ -149,13 +147,31 @@ std::vector<std::string> notes_on_inputs(
   return notes;
 }
 
-ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const Watch& watch) {
+Measuring open_measuring(model::Model& model, const EvaluateOptions& options) {
   take_own_head(model);
-  const auto examples = open_data(options.data, options.split, model, options);
+  Measuring result{.examples = open_data(options.data, options.split, model, options)};
+  result.word = task_word(model, result.examples, options);
+  const auto task = make_task(result.word);
+  task->check(model, result.examples, options.settings);
+  result.order = choose(result.examples, options.limit, options.seed);
+  if (task->trains()) {
+    const bool own = options.training.empty();
+    result.seen =
+        open_data(own ? options.data : options.training, own ? "train" : "", model, options);
+    result.drawn = learnt_from(result.seen, result.examples, options);
+    task->check_training(result.examples, result.seen, result.drawn);
+  }
+  return result;
+}
+
+ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const Watch& watch) {
+  const auto measuring = open_measuring(model, options);
+  const auto& examples = measuring.examples;
+  const auto& order = measuring.order;
+  const auto& word = measuring.word;
   model::Reader reader(model, options.longest);
   const auto input = examples.image ? "images as in " + reader.images().origin
                                     : "text by " + reader.tokenizer().words();
-  const auto word = task_word(model, examples, options);
   const auto task = make_task(word);
   const auto feeding = feed_for(model, word, options);
   std::vector<std::string> skipped;
@@ -170,15 +186,16 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
     skipped.insert(skipped.end(), lost.begin(), lost.end());
   };
   task->begin(model, reader, examples, options.settings);
-  const auto order = choose(examples, options.limit, options.seed);
   ordered_json training;
   if (task->trains()) {
-    const auto& from = options.training.empty() ? options.data : options.training;
-    const auto seen = open_data(from, options.training.empty() ? "train" : "", model, options);
-    const auto drawn = learnt_from(seen, examples, options);
-    run(seen, drawn, "learning", [&](const Step& step) { task->learn(model, step, seen); });
+    const auto& seen = measuring.seen;
+    run(seen, measuring.drawn, "learning",
+        [&](const Step& step) { task->learn(model, step, seen); });
     task->fit();
-    training = {{"data", from}, {"split", seen.split}, {"examples", drawn.size()}};
+    training = {
+        {"data", options.training.empty() ? options.data : options.training},
+        {"split", seen.split},
+        {"examples", measuring.drawn.size()}};
   }
   run(examples, order, "measuring", [&](const Step& step) { task->add(model, step, examples); });
   ordered_json record = {{"kind", "evaluate"},      {"model", model.location().weights.string()},

@@ -34,6 +34,16 @@ using Watch = std::function<void(int64_t done, int64_t all, const std::string& d
 nlohmann::ordered_json evaluate(
     model::Model& model, const EvaluateOptions& options, const Watch& watch);
 
+// What is measured by which task, and what a task that trains learns from.
+struct Measuring {
+  data::Examples examples, seen;
+  std::vector<int64_t> order, drawn;  // of them
+  std::string word;                   // of the task
+};
+
+// Opens it and checks all that can be checked before the model runs. Throws InputError.
+Measuring open_measuring(model::Model& model, const EvaluateOptions& options);
+
 // The examples to measure on, worded for the model, and `limit` of them, or all when that is 0.
 data::Examples open_data(
     const std::string& data,

@@ -125,11 +125,9 @@ Head fitted_head(model::Model& model, const EvaluateOptions& options, const Watc
       done += static_cast<int64_t>(step.examples.size());
       watch(done, static_cast<int64_t>(order.size()), "fitting the head");
     });
-    const auto& settings = options.settings;
     const auto x = at::cat(features), y = at::cat(labels);
     require((y != y[0]).any().item<bool>(), "all of its examples are of one class");
-    const auto probe = settings.ridge ? fit_ridge(x, y, classes, settings.strength)
-                                      : fit_logistic(x, y, classes, settings.strength);
+    const auto probe = fit_probe(x, y, classes, options.settings);
     auto head = made(probe.weight, probe.bias, feature_space(model.architecture()), model);
     head.about["fitted"] = true;
     head.about["training"] = {

@@ -1,11 +1,13 @@
 #include "theseus/evaluate/label_free.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include "theseus/base/error.h"
+#include "theseus/data/identity.h"
 #include "theseus/evaluate/features.h"
 #include "theseus/evaluate/spoken.h"
 #include "theseus/gradient/labelled.h"
@@ -22,6 +24,7 @@ constexpr double kZ = 1.96;
 // Examples as one model reads them.
 struct Inputs {
   std::string split;
+  data::Identities places;
   std::vector<Step> steps;
   std::vector<std::string> notes;
 };
@@ -30,9 +33,10 @@ Inputs read(const model::Model& model, const EvaluateOptions& options) {
   const auto examples = open_data(options.data, options.split, model, options);
   model::Reader reader(model, options.longest);
   std::vector<std::string> skipped;
-  Inputs inputs{.split = examples.split};
+  const auto order = choose(examples, options.limit, options.seed);
+  Inputs inputs{.split = examples.split, .places = data::places_of(examples, order)};
   inputs.steps = read_steps(
-      examples, choose(examples, options.limit, options.seed), reader,
+      examples, order, reader,
       feed_for(model, gradient::is_causal(model) ? "perplexity" : "", options), skipped);
   inputs.notes = notes_on_inputs(reader, skipped);
   return inputs;
@@ -127,12 +131,21 @@ std::string note_on_shift(const ordered_json& best) {
                                value, own);
 }
 
-// Maps that were fitted to these very examples flatter themselves.
-bool made_the_maps(
-    const nlohmann::json& about, const EvaluateOptions& options, const std::string& split) {
+// How many of the examples are of those that the maps were drawn from, however both were named: maps that were fitted to
+// these very examples flatter themselves.
+int64_t count_known(const nlohmann::json& about, const data::Identities& places) {
   const auto found = about.find("calibration");
-  return found != about.end() && found->is_object() && found->value("data", "") == options.data &&
-         found->value("split", "") == split;
+  if (found == about.end() || !found->is_object() || !found->contains("data")) {
+    return 0;
+  }
+  try {
+    const auto known =
+        data::places_of(data::open_examples(found->at("data"), found->value("split", "")));
+    return std::count_if(
+        places.begin(), places.end(), [&](const auto& place) { return known.contains(place); });
+  } catch (const InputError&) {
+    return 0;  // they are no longer there
+  }
 }
 
 // The change that the target's features should show.
@@ -225,9 +238,10 @@ ordered_json sweep_without_labels(
   if (found.at_the_end) {
     inputs.notes.emplace_back(kAtTheEnd);
   }
-  if (made_the_maps(alignment.about(), options, inputs.split)) {
-    inputs.notes.emplace_back(
-        "the maps were made from examples of this split: others would say more");
+  if (const auto known = count_known(alignment.about(), inputs.places); known > 0) {
+    inputs.notes.push_back(c10::str(
+        known, " of ", inputs.places.size(),
+        " examples are of those that the maps were made from: others would say more"));
   }
   record["notes"] = inputs.notes;
   return record;

@@ -142,4 +142,14 @@ LinearProbe fit_ridge(
   return unstandardised(weight, mean, standard);
 }
 
+LinearProbe fit_probe(
+    const at::Tensor& features,
+    const at::Tensor& labels,
+    int64_t classes,
+    const Settings& settings) {
+  const auto strength = settings.strength.value_or(1);
+  return settings.ridge.value_or(false) ? fit_ridge(features, labels, classes, strength)
+                                        : fit_logistic(features, labels, classes, strength);
+}
+
 }  // namespace theseus::evaluate

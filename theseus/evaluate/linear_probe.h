@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "theseus/evaluate/task.h"
+
 namespace theseus::evaluate {
 
 // Scores of classes from features: x W^T + b.
@@ -31,5 +33,12 @@ LinearProbe fit_logistic(
 // Least squares onto one-hot labels with |W|_F^2 / C as penalty, the bias free.
 LinearProbe fit_ridge(
     const at::Tensor& features, const at::Tensor& labels, int64_t classes, double strength);
+
+// Whichever `settings` ask for.
+LinearProbe fit_probe(
+    const at::Tensor& features,
+    const at::Tensor& labels,
+    int64_t classes,
+    const Settings& settings);
 
 }  // namespace theseus::evaluate

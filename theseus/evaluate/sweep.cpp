@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include <ATen/ATen.h>
@@ -11,6 +12,8 @@
 #include "theseus/base/text.h"
 #include "theseus/base/units.h"
 #include "theseus/checkpoint/checkpoint.h"
+#include "theseus/data/part.h"
+#include "theseus/data/splits.h"
 #include "theseus/evaluate/head.h"
 #include "theseus/output/write_update.h"
 
@@ -20,6 +23,15 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int64_t kMostBytes = int64_t{8} << 30;  // of inputs that are kept for every alpha
+
+// The test split, part of it, or data that are called so.
+bool is_test(const std::string& data, const std::string& split) {
+  const auto part = data::find_part(split);
+  const auto word = part ? part->split : split;
+  const auto path = std::filesystem::path(data).lexically_normal();
+  const auto last = path.has_filename() ? path : path.parent_path();
+  return word == "test" || (word.empty() && data::split_meant(last.stem().string()) == "test");
+}
 
 bool changes_text(const model::Model& model, const Update& update) {
   const auto& parameters = model.architecture().parameters;
@@ -141,30 +153,41 @@ void scale(Update& update, const std::vector<std::string>& scales) {
   }
 }
 
+Choosing open_choosing(model::Model& model, const EvaluateOptions& options) {
+  take_own_head(model);
+  Choosing result{
+      .examples = open_data(
+          options.data, options.split.empty() ? data::kValidation : options.split, model, options)};
+  result.word = task_word(model, result.examples, options);
+  const auto task = make_task(result.word);
+  require(!task->trains(), "a sweep measures a model as it is; task ", result.word, " would train");
+  task->check(model, result.examples, options.settings);
+  result.order = choose(result.examples, options.limit, options.seed);
+  if (result.word == "classify" || result.word == "zero-shot") {
+    require_several_classes(result.examples, result.order);
+  }
+  return result;
+}
+
 ordered_json sweep(
     model::Model& model,
     const Update& update,
     const EvaluateOptions& options,
     const Strengths& strengths,
     const Watch& watch) {
-  take_own_head(model);
-  const auto examples = open_data(
-      options.data, options.split.empty() ? data::kValidation : options.split, model, options);
-  const auto word = task_word(model, examples, options);
+  const auto choosing = open_choosing(model, options);
+  const auto& examples = choosing.examples;
+  const auto& word = choosing.word;
   model::Reader reader(model, options.longest);
   std::vector<std::string> skipped;
-  const auto order = choose(examples, options.limit, options.seed);
-  if (!examples.labels.empty() && (word == "classify" || word == "zero-shot")) {
-    require_several_classes(examples, order);
-  }
-  const auto steps = read_steps(examples, order, reader, feed_for(model, word, options), skipped);
+  const auto steps =
+      read_steps(examples, choosing.order, reader, feed_for(model, word, options), skipped);
   const bool same_text = !changes_text(model, update);
   std::unique_ptr<Task> begun;
   const auto measure = [&] {
     auto task = begun && same_text ? begun->again() : nullptr;
     if (!task) {
       task = make_task(word);
-      require(!task->trains(), "a sweep measures a model as it is; task ", word, " would train");
       task->begin(model, reader, examples, options.settings);
     }
     for (const auto& step : steps) {
@@ -200,10 +223,10 @@ ordered_json sweep(
   if (found.at_the_end) {
     notes.emplace_back(kAtTheEnd);
   }
-  if (examples.split == "test") {
+  if (is_test(options.data, examples.split)) {
     notes.emplace_back(
-        "the strength is chosen on the test split, so its score there flatters: report another "
-        "one");
+        "the strength is chosen on test examples, so its score there flatters: report that of "
+        "others");
   }
   record["notes"] = notes;
   return record;

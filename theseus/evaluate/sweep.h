@@ -52,6 +52,15 @@ std::vector<Step> read_steps(
     const FeedOptions& options,
     std::vector<std::string>& skipped);
 
+// The examples that sweep() would choose by, and the task's word. Throws InputError for what can be told before the
+// model runs.
+struct Choosing {
+  data::Examples examples;
+  std::vector<int64_t> order;
+  std::string word;
+};
+Choosing open_choosing(model::Model& model, const EvaluateOptions& options);
+
 // Measures model + alpha * update for each alpha, on examples that are read and preprocessed once. The
 // curve, the best, and the model without the update. Throws InputError.
 nlohmann::ordered_json sweep(

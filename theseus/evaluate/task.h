@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,10 +22,12 @@ struct Head;  // head.h
 
 struct Settings {
   std::vector<std::string> templates;  // zero-shot prompts; empty: those of the data
-  double strength = 1;      // of the probe's weight decay, as C of libraries: larger is weaker
-  bool ridge = false;       // the probe by closed form
-  int64_t new_tokens = 64;  // of a summary
-  std::shared_ptr<const Head> head;  // classify by this one; null: by the model's own
+  // None where nobody said; then 1, false and 64.
+  std::optional<double>
+      strength;               // of the probe's weight decay, as C of libraries: larger is weaker
+  std::optional<bool> ridge;  // the probe by closed form
+  std::optional<int64_t> new_tokens;  // of a summary
+  std::shared_ptr<const Head> head;   // classify by this one; null: by the model's own
 };
 
 // One example after the other as a model's inputs, with its place among the examples.
@@ -41,7 +44,14 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual bool trains() const { return false; }
-  // Throws InputError when the model or the data cannot be measured this way.
+  // What can be refused before the model runs: examples that it cannot be measured on, and examples to learn from, those
+  // of `seen` at `drawn`, that do not go with them. Both throw InputError.
+  virtual void check(model::Model&, const data::Examples&, const Settings&) const {}
+  virtual void check_training(
+      const data::Examples& /*measured*/,
+      const data::Examples& /*seen*/,
+      const std::vector<int64_t>& /*drawn*/) const {}
+  // Checked before.
   virtual void begin(
       model::Model& model,
       model::Reader& reader,

@@ -262,7 +262,7 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   }
   record["notes"] = notes;
   if (schedule_) {
-    record["schedule"] = describe_schedule(*schedule_);
+    record["schedule"] = describe_schedule(*schedule_, options_.placement.device);
   }
   write_texts(
       work_.staged(), record, options_.recipe,

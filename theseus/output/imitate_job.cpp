@@ -1,11 +1,13 @@
 #include "theseus/output/imitate_job.h"
 
+#include <chrono>
 #include <cmath>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
+#include "theseus/checkpoint/write.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/side_files.h"
@@ -29,6 +31,77 @@ ordered_json describe_layers(const transport::Imitation& found) {
          {"share", layer.share}});
   }
   return rows;
+}
+
+constexpr const char* kAbout = "about";  // JSON as bytes: a file is written whole, two are not
+
+void save(const transport::Imitation& found, const std::filesystem::path& file) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& [tensor, delta] : found.deltas) {
+    tensors.emplace_back("delta/" + tensor, delta);
+  }
+  auto text = ordered_json{{"blocks", found.blocks}, {"layers", describe_layers(found)}}.dump();
+  tensors.emplace_back(
+      kAbout, at::from_blob(text.data(), {static_cast<int64_t>(text.size())}, at::kByte).clone());
+  checkpoint::write_safetensors(file, tensors);
+}
+
+// What an earlier process saved; nothing where there is none.
+transport::Imitation saved_in(const std::filesystem::path& file) {
+  transport::Imitation found;
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) {
+    return found;
+  }
+  return with_context("going on with unfinished work (--fresh starts anew)", [&] {
+    const auto saved = checkpoint::Checkpoint::open(file);
+    const auto bytes = saved.tensor(kAbout).contiguous();
+    const auto about = ordered_json::parse(
+        std::string_view(static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()));
+    for (const auto& info : saved.tensors()) {
+      if (info.name != kAbout) {
+        found.deltas[info.name.substr(info.name.find('/') + 1)] = saved.tensor(info.name).clone();
+      }
+    }
+    for (const auto& layer : about.at("layers")) {
+      found.layers.push_back(
+          {.module = layer.at("module"),
+           .source_block = layer.at("source_block"),
+           .wanted = layer.at("wanted"),
+           .share = layer.at("share")});
+    }
+    found.blocks = about.at("blocks");
+    return found;
+  });
+}
+
+// The fit, which goes on from what lies in `work`.
+transport::Imitation fitted(
+    const ImitateJob& given,
+    Opened& opened,
+    const std::vector<const stats::Calibration*>& calibrations,
+    WorkDirectory& work,
+    const transport::Watch& watch) {
+  using Clock = std::chrono::steady_clock;
+  const auto file = work.path() / kImitatedFile;
+  auto last = Clock::now();
+  const transport::ImitateMemory memory{
+      .watch =
+          [&](int64_t done, int64_t all) {
+            watch(static_cast<double>(done), static_cast<double>(all), "fitting blocks");
+          },
+      .save =
+          [&](const transport::Imitation& so_far) {
+            const auto now = Clock::now();
+            if (std::chrono::duration<double>(now - last).count() >= given.job.save_every) {
+              work.keep();
+              save(so_far, file);
+              last = now;
+            }
+          },
+      .known = work.resumed() ? saved_in(file) : transport::Imitation()};
+  return transport::imitate(
+      opened.source, *opened.update, opened.target, calibrations, given.fit, memory);
 }
 
 void write_tensors(
@@ -72,11 +145,7 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
     identity["familiar"] = ordered_json::parse(identity_of(other, *familiar)).at("inputs");
   }
   WorkDirectory work(job.out, identity.dump(1), job.fresh);
-  const auto found = transport::imitate(
-      opened.source, *opened.update, opened.target, calibrations, given.fit,
-      [&](int64_t done, int64_t all) {
-        watch(static_cast<double>(done), static_cast<double>(all), "fitting blocks");
-      });
+  const auto found = fitted(given, opened, calibrations, work, watch);
   require(!found.layers.empty(), "the examples reach no layer that could be fitted");
   ordered_json record = {{"theseus", job.version}, {"options", job.words}};
   record.update(describe_inputs(job, opened));

@@ -18,8 +18,8 @@ struct ImitateJob {
   transport::ImitateOptions fit;
 };
 
-// The target, fitted to what fine-tuning did to the source (transport::imitate), in job.out. Not resumed
-// after an interruption. Throws InputError.
+// The target, fitted to what fine-tuning did to the source (transport::imitate), in job.out. Blocks
+// that are fitted are saved every job.save_every seconds, and an interrupted job goes on behind them. Throws InputError.
 nlohmann::ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch);
 
 }  // namespace theseus::output

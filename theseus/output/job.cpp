@@ -76,7 +76,7 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
         describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
     maps.aligner->set_loads(transport::loads_of(plan, opened.update ? &*opened.update : nullptr));
     const auto schedule = maps.aligner->schedule(transport::spaces_of(plan));
-    record["schedule"] = describe_schedule(schedule);
+    record["schedule"] = describe_schedule(schedule, options.placement.device);
     record["disk_bytes"] = disk_needed(write, opened.target, plan, &schedule);
   } else {
     record["depth"] = opened.alignment->about().at("depth");
@@ -190,8 +190,10 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   auto notes = notes_on_maps(record["spaces"]);
   const auto gradients = notes_on_gradients(options, opened, record["spaces"]);
   notes.insert(notes.end(), gradients.begin(), gradients.end());
+  const auto more = notes_on_schedule(options, schedule);
+  notes.insert(notes.end(), more.begin(), more.end());
   record["notes"] = notes;
-  record["schedule"] = describe_schedule(schedule);
+  record["schedule"] = describe_schedule(schedule, options.placement.device);
   fs::remove(work.path() / kSolvedFile);  // a process that is killed now must begin anew
   for (const auto& entry : fs::directory_iterator(stages)) {
     fs::rename(entry.path(), work.staged() / entry.path().filename());

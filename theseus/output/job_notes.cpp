@@ -1,5 +1,6 @@
 #include "theseus/output/job_notes.h"
 
+#include "theseus/maps/method.h"
 #include "theseus/output/carried_head.h"
 #include "theseus/output/record.h"
 #include "theseus/output/sentence_head.h"
@@ -39,6 +40,24 @@ std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
 
 }  // namespace
 
+std::vector<std::string> notes_on_schedule(
+    const JobOptions& options, const transport::Schedule& schedule) {
+  std::vector<std::string> notes;
+  const auto& method = maps::method(options.align.method);
+  if (options.align.maps.rank == maps::Rank::kArbitrary && method.obeys.rank && schedule.kept > 0) {
+    notes.push_back(c10::str(
+        "--rank arbitrary: the rows of ", schedule.kept,
+        " spaces are kept, and what they leave open is filled in as --rank complete does without "
+        "what it knows of other spaces; --statistics moments fills it in arbitrarily"));
+  }
+  if (options.placement.device.is_cuda() && !options.words.contains("memory")) {
+    notes.push_back(c10::str(
+        "groups were made to fit what is free on the host; if ", options.placement.device,
+        " has less, say how much with --memory"));
+  }
+  return notes;
+}
+
 std::vector<std::string> notes_before(
     const JobOptions& options,
     const Opened& opened,
@@ -76,6 +95,11 @@ std::vector<std::string> notes_before(
   if (maps.aligner) {
     const auto doubts = maps.aligner->notes(transport::spaces_of(plan));
     notes.insert(notes.end(), doubts.begin(), doubts.end());
+  }
+  if (maps.aligner) {
+    const auto more =
+        notes_on_schedule(options, maps.aligner->schedule(transport::spaces_of(plan)));
+    notes.insert(notes.end(), more.begin(), more.end());
   }
   const auto drawn = notes_on_drawn(opened.drawn);
   notes.insert(notes.end(), drawn.begin(), drawn.end());

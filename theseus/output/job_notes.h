@@ -16,4 +16,8 @@ std::vector<std::string> notes_before(
     const std::vector<transport::Disposition>& plan,
     const std::string& write);
 
+// Of them, what the schedule decides.
+std::vector<std::string> notes_on_schedule(
+    const JobOptions& options, const transport::Schedule& schedule);
+
 }  // namespace theseus::output

@@ -9,9 +9,11 @@
 #include "theseus/base/error.h"
 #include "theseus/base/temporary_directory.h"
 #include "theseus/checkpoint/fingerprint.h"
+#include "theseus/maps/method.h"
 #include "theseus/output/supervision.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/transport/compatible.h"
+#include "theseus/transport/depth.h"
 
 namespace theseus::output {
 namespace {
@@ -142,6 +144,18 @@ void require_apart(const JobOptions& options) {
   }
 }
 
+// Tokens are matched to compare activations, or blocks.
+void require_matched(const JobOptions& options, const Opened& opened) {
+  const bool matches_blocks =
+      opened.calibration && options.align.depth != transport::Depth::kInterpolate &&
+      transport::depths_differ(opened.source.architecture(), opened.target.architecture());
+  require(
+      !options.words.contains("match") || opened.alignment || matches_blocks ||
+          maps::method(options.align.method).needs.moments,
+      "--match has no effect with method ", options.align.method,
+      ", which uses no activations, and no blocks are matched here");
+}
+
 Opened open_all(const JobOptions& options, const transport::Watch& watch) {
   require_apart(options);
   require_labels_allowed(options);
@@ -176,6 +190,7 @@ Opened open_all(const JobOptions& options, const transport::Watch& watch) {
         options.calibration, opened.source.architecture(), opened.target.architecture(),
         options.align.sampling);
   }
+  require_matched(options, opened);
   if (!options.tuned.empty()) {
     opened.update = transport::SourceUpdate::open(options.tuned, opened.source);
     require_change(*opened.update, opened.source.architecture());

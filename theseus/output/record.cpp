@@ -86,7 +86,7 @@ ordered_json describe_plan(const std::vector<Disposition>& plan) {
   return rows;
 }
 
-ordered_json describe_schedule(const transport::Schedule& schedule) {
+ordered_json describe_schedule(const transport::Schedule& schedule, c10::Device device) {
   ordered_json groups = ordered_json::array();
   for (const auto& [first, last] : schedule.groups) {
     groups.push_back({first, last - 1});
@@ -96,6 +96,7 @@ ordered_json describe_schedule(const transport::Schedule& schedule) {
       {"hidden_states", schedule.spill ? "in files" : "in memory"},
       {"hidden_state_bytes", schedule.cost.states},
       {"peak_memory_bytes", schedule.cost.peak},
+      {"memory_of", c10::str(device)},
       {"statistics",
        {{"rows", schedule.kept},
         {"moments", schedule.summed},

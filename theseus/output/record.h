@@ -21,7 +21,7 @@ nlohmann::ordered_json describe_depth(
     transport::Depth depth,
     const at::Tensor& similarity);
 nlohmann::ordered_json describe_plan(const std::vector<transport::Disposition>& plan);
-nlohmann::ordered_json describe_schedule(const transport::Schedule& schedule);
+nlohmann::ordered_json describe_schedule(const transport::Schedule& schedule, c10::Device device);
 
 // How many parameters go which way.
 nlohmann::ordered_json totals_of(const nlohmann::ordered_json& parameters);

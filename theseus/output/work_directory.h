@@ -15,8 +15,9 @@ constexpr const char* kSolvedFile = "solved";                    // every map is
 constexpr const char* kGradientsFile = "gradients.safetensors";  // see transport::Aligner
 constexpr const char* kSignsFile = "signs.safetensors";          // see SignMask
 constexpr const char* kTrainingFile = "training.safetensors";    // see train::save
-constexpr const char* kWorkFiles[] = {kRouteFile,     kWalkFile,  kSolvedFile,
-                                      kGradientsFile, kSignsFile, kTrainingFile};
+constexpr const char* kImitatedFile = "imitated.safetensors";    // see imitate_job
+constexpr const char* kWorkFiles[] = {kRouteFile, kWalkFile,     kSolvedFile,  kGradientsFile,
+                                      kSignsFile, kTrainingFile, kImitatedFile};
 
 // Path, size and time of those of `paths` that are files, sorted: for the identity of a job, so that
 // another file in the place of an input is noticed.

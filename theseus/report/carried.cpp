@@ -14,12 +14,6 @@ namespace {
 
 constexpr size_t kWorst = 10;
 
-std::string name_of(const Entry& entry, const char* key, const char* otherwise) {
-  const auto side = entry.entry(key);
-  const auto path = side ? side->text("path") : "";
-  return path.empty() ? otherwise : short_name(path);
-}
-
 std::string calibration_words(const Entry& entry) {
   const auto calibration = entry.entry("calibration");
   if (!calibration) {
@@ -68,19 +62,12 @@ std::string loss_words(const Entry& entry) {
 
 std::string transport_story(const Entry& entry) {
   const auto alpha = entry.number("alpha");
-  const auto write = entry.text("write");
   return fmt::format(
       "What fine-tuning changed from {} to {} was carried to {}{}{}{}.{}{}{}",
       name_of(entry, "source", "the source"), name_of(entry, "tuned", "the tuned model"),
       name_of(entry, "target", "the target"),
       entry.text("method").empty() ? "" : " by the method " + entry.text("method"),
-      alpha ? ", times alpha = " + number_text(alpha) : "",
-      write.empty() ? ""
-                    : fmt::format(
-                          ", and written as {}", write == "model"     ? "a model"
-                                                 : write == "update"  ? "an update"
-                                                 : write == "adapter" ? "an adapter"
-                                                                      : write),
+      alpha ? ", times alpha = " + number_text(alpha) : "", written_words(entry),
       calibration_words(entry), totals_words(entry), loss_words(entry));
 }
 
@@ -212,6 +199,22 @@ void add_fates(const std::vector<Entry>& parameters, std::vector<Part>& parts) {
 }
 
 }  // namespace
+
+std::string name_of(const Entry& entry, const char* key, const char* otherwise) {
+  const auto side = entry.entry(key);
+  const auto path = side ? side->text("path") : "";
+  return path.empty() ? otherwise : short_name(path);
+}
+
+std::string written_words(const Entry& entry) {
+  const auto write = entry.text("write");
+  return write.empty() ? ""
+                       : fmt::format(
+                             ", and written as {}", write == "model"     ? "a model"
+                                                    : write == "update"  ? "an update"
+                                                    : write == "adapter" ? "an adapter"
+                                                                         : write);
+}
 
 Chapter tell_carried(const Document& document) {
   const auto entry = document.entry();

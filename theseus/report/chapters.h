@@ -23,6 +23,12 @@ Chapter tell_sweep(const Document& document);
 Chapter tell_compare(const Document& document);
 Chapter tell_diagnose(const Document& document);
 Chapter tell_finetune(const Document& document);
+Chapter tell_imitation(const Document& document);
+
+// Last part of the path in a field that has one, as `source`; `otherwise` where there is none.
+std::string name_of(const Entry& entry, const char* key, const char* otherwise);
+// ", and written as a model"; nothing where the document does not say.
+std::string written_words(const Entry& entry);
 
 // Trainings by step side by side, and how many steps each took to the same values; nothing unless there
 // are two that measured the same.

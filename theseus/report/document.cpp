@@ -17,7 +17,7 @@ struct Known {
   std::string_view word;
   Kind kind;
 };
-constexpr std::array<Known, 7> kKnown = {{
+constexpr std::array<Known, 8> kKnown = {{
     {"transport", Kind::kTransport},
     {"align", Kind::kAlignment},
     {"evaluate", Kind::kEvaluate},
@@ -25,17 +25,22 @@ constexpr std::array<Known, 7> kKnown = {{
     {"compare", Kind::kCompare},
     {"diagnose", Kind::kDiagnose},
     {"finetune", Kind::kFinetune},
+    {"imitate", Kind::kImitation},
 }};
 constexpr std::array<const char*, 6> kFiles = {"theseus.json", "alignment.json", "evaluate.json",
                                                "sweep.json",   "compare.json",   "diagnose.json"};
 constexpr const char* kExpected =
-    "expected the theseus.json of a transport, the alignment.json of an alignment, or JSON whose "
+    "expected the theseus.json of a transport or an imitation, the alignment.json of an alignment, "
+    "or JSON whose "
     "\"kind\" is evaluate, sweep, compare, diagnose or finetune";
 
-// What transport and align write has no kind, but a version and the maps.
+// What transport and align write has no kind, but a version and the maps; what imitate writes has layers.
 std::string kind_word(const Json& json) {
   if (json.has("kind")) {
     return json.text("kind");
+  }
+  if (json.has("theseus") && json.has("layers")) {
+    return "imitate";
   }
   const bool carried = json.has("theseus") && json.has("spaces");
   return !carried ? "" : json.has("parameters") ? "transport" : json.has("towers") ? "align" : "";

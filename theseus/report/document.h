@@ -9,7 +9,16 @@
 
 namespace theseus::report {
 
-enum class Kind { kTransport, kAlignment, kEvaluate, kSweep, kCompare, kDiagnose, kFinetune };
+enum class Kind {
+  kTransport,
+  kAlignment,
+  kEvaluate,
+  kSweep,
+  kCompare,
+  kDiagnose,
+  kFinetune,
+  kImitation
+};
 
 // A JSON file that a command of theseus wrote.
 struct Document {

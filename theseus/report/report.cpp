@@ -26,6 +26,8 @@ Chapter tell(const Document& document) {
       return tell_diagnose(document);
     case Kind::kFinetune:
       return tell_finetune(document);
+    case Kind::kImitation:
+      return tell_imitation(document);
   }
   throw InternalError("a kind of document without a chapter");
 }

@@ -10,7 +10,6 @@
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/write.h"
 #include "theseus/data/loader.h"
-#include "theseus/data/sampling.h"
 #include "theseus/gradient/loss.h"
 #include "theseus/model/reader.h"
 
@@ -23,16 +22,6 @@ using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 constexpr int64_t kImagesAtATime = 32;
 constexpr size_t kShown = 5;
-
-data::Draw draw(const data::Examples& examples, const Choice& choice) {
-  if (choice.shots > 0) {
-    return data::draw_per_class(examples, choice.shots, choice.seed);
-  }
-  if (choice.batches > 0) {
-    return data::draw_batches(examples, choice.batches, choice.batch_size, choice.seed);
-  }
-  return data::draw_all(examples);
-}
 
 // Images of one model on their way to the file: they do not fit into memory.
 class Spool {
@@ -271,6 +260,16 @@ void prepare_texts(
 }
 
 }  // namespace
+
+data::Draw draw(const data::Examples& examples, const Choice& choice) {
+  if (choice.shots > 0) {
+    return data::draw_per_class(examples, choice.shots, choice.seed);
+  }
+  if (choice.batches > 0) {
+    return data::draw_batches(examples, choice.batches, choice.batch_size, choice.seed);
+  }
+  return data::draw_all(examples);
+}
 
 bool is_prepared(const std::string& words) {
   return words.ends_with(".safetensors") || words.ends_with(".pt") || words.ends_with(".bin");

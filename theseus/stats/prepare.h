@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "theseus/data/examples.h"
+#include "theseus/data/sampling.h"
 #include "theseus/model/model.h"
 
 namespace theseus::stats {
@@ -30,6 +31,9 @@ struct Choice {
 
 // Whether `words` name a file of tensors, which is a calibration as it is.
 bool is_prepared(const std::string& words);
+
+// Those of `examples` that take part. Throws InputError when there are too few.
+data::Draw draw(const data::Examples& examples, const Choice& choice);
 
 // Runs the examples through both models' preprocessing or tokenizers and writes what Calibration reads
 // to `path`: source/NAME and target/NAME, or NAME alone where both models get the same. Returns what was

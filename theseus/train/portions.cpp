@@ -4,6 +4,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/data/identity.h"
+#include "theseus/data/part.h"
 #include "theseus/data/sampling.h"
 #include "theseus/data/shuffle.h"
 #include "theseus/data/splits.h"
@@ -88,7 +89,8 @@ Portions choose_portions(const FinetuneOptions& options, const model::Model& mod
   portions.training = {
       .examples = portions.examples.get(),
       .places = evaluate::choose(*portions.examples, options.limit, options.seed)};
-  const auto split = data::split_meant(options.validation);
+  const auto split = data::find_part(options.validation) ? options.validation
+                                                         : data::split_meant(options.validation);
   const bool other_data =
       !options.validation.empty() && options.validation != "none" && split.empty();
   require(

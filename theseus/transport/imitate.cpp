@@ -146,7 +146,12 @@ class Imitator {
       walker.target_rows = run_block(target_, walker.batch.target, block, walker.target);
     }
     Tensors values;
+    const bool known = block < result.blocks;
     for (const auto* writer : writers_in(target_.architecture(), block)) {
+      if (known) {
+        use_known(*writer, values, result);
+        continue;
+      }
       const auto role = target_.architecture().role(writer->module, block);
       const auto& seen = walkers_.front();
       if (seen.target_rows.contains(role) && seen.source_rows.contains(role)) {
@@ -158,9 +163,18 @@ class Imitator {
       run_block(target_, walker.batch.target, block, walker.updated);
     }
     target_.weights().drop_block(block);
+    result.blocks = std::max(result.blocks, block + 1);
   }
 
  private:
+  void use_known(const model::Linear& layer, Tensors& values, Imitation& result) {
+    for (const auto& tensor : {layer.weight, layer.bias}) {
+      if (const auto delta = result.deltas.find(tensor); delta != result.deltas.end()) {
+        values[tensor] = with_deltas(target_, {{tensor, delta->second}}).at(tensor);
+      }
+    }
+  }
+
   // All batches are in memory at once, in both forms of both models.
   void require_memory(const std::vector<const stats::Calibration*>& calibrations) const {
     int64_t batches = 0;
@@ -311,26 +325,30 @@ Imitation imitate(
     model::Model& target,
     const std::vector<const stats::Calibration*>& calibrations,
     const ImitateOptions& options,
-    const ImitateWatch& watch) {
+    const ImitateMemory& memory) {
   for (auto* model : {&source, &target}) {
     model->set_group(std::numeric_limits<int64_t>::max());  // see WriterTaps
   }
   Imitator imitator(source, update, target, calibrations, options);
-  Imitation result;
+  auto result = memory.known;
   const auto& to = target.architecture();
   int64_t next_source = 0, first_source = 0, block = 0;
   for (size_t t = 0; t < to.towers.size(); ++t) {
     const auto from = source.architecture().towers[t].blocks;
     for (const auto followed : evenly_followed(from, to.towers[t].blocks)) {
-      watch(block, to.blocks());
+      memory.watch(block, to.blocks());
       for (; next_source <= first_source + followed; ++next_source) {
         imitator.pass_source(next_source);
       }
+      const bool known = block < result.blocks;
       imitator.pass_target(block++, result);
+      if (!known && memory.save) {
+        memory.save(result);
+      }
     }
     first_source += from;
   }
-  watch(block, block);
+  memory.watch(block, block);
   for (auto* model : {&source, &target}) {
     model->set_group(0);
   }

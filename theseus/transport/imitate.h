@@ -30,10 +30,18 @@ struct Imitated {
 struct Imitation {
   std::map<std::string, at::Tensor> deltas;  // by the target's own names of tensors, float32
   std::vector<Imitated> layers;              // those that were fitted, in order
+  int64_t blocks = 0;                        // of the target that are fitted
 };
 
 // How far the work has come, in blocks of all batches.
 using ImitateWatch = std::function<void(int64_t done, int64_t all)>;
+
+// Who is told, and what an interrupted imitation of the same goes on from: blocks that are known are run and not fitted.
+struct ImitateMemory {
+  ImitateWatch watch;
+  std::function<void(const Imitation& so_far)> save = {};  // behind every block; empty: nowhere
+  Imitation known = {};
+};
 
 // Fits the target to what fine-tuning did to the source, without carrying any of its weights: the
 // layers that write the residual stream (attn_out, mlp_out) are changed, block by block, so that the stream
@@ -56,7 +64,7 @@ Imitation imitate(
     model::Model& target,
     const std::vector<const stats::Calibration*>& calibrations,
     const ImitateOptions& options,
-    const ImitateWatch& watch);
+    const ImitateMemory& memory);
 
 // For each of `target` blocks the one of `source` whose end it should resemble.
 std::vector<int64_t> evenly_followed(int64_t source, int64_t target);

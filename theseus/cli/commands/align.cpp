@@ -16,7 +16,8 @@ const Command& align() {
   static const Command command = {
       .help = "learn how two base models correspond, once for any number of updates",
       .add = add,
-      .several = true};
+      .several = true,
+      .kept = kPartialKept};
   return command;
 }
 

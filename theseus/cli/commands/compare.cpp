@@ -2,6 +2,7 @@
 
 #include "theseus/evaluate/compare.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -16,6 +17,7 @@
 #include "theseus/cli/compare_text.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
+#include "theseus/evaluate/compare_inputs.h"
 #include "theseus/output/method_words.h"
 #include "theseus/output/supervision.h"
 
@@ -23,6 +25,7 @@ namespace theseus::cli::commands {
 namespace {
 
 struct Options {
+  const CLI::App* app = nullptr;
   theseus::evaluate::CompareOptions compare;
   std::vector<std::string> settings;
   std::string out, depth, device = "cpu";
@@ -31,6 +34,39 @@ struct Options {
   bool json = false;
   bool quiet = false;
 };
+
+// An option that would be ignored is a misunderstanding.
+void require_effect(const CLI::App& app, const theseus::evaluate::CompareOptions& compare) {
+  const auto given = [&](const char* option) { return app.count(option) > 0; };
+  for (const char* option : {"--to", "--step", "--validation"}) {
+    require(
+        !given("--alpha") || !given(option), option,
+        " is for choosing a strength, and --alpha says it");
+  }
+  require(
+      !given("--batches") || !given("--shots"),
+      "--batches has no effect with --shots, which says how many examples are drawn");
+  const auto& methods = compare.methods;
+  const bool labelled = std::any_of(methods.begin(), methods.end(), [&](const auto& method) {
+    auto job = compare.job;
+    if (method == theseus::evaluate::kNone || method == theseus::evaluate::kImitate) {
+      return false;
+    }
+    output::set_method(method, job);
+    return output::needs_labels(job);
+  });
+  require(
+      !given("--labels") || labelled, "--labels has no effect with these methods; it is for ",
+      "gradient-mask, gradient-output and mask");
+  const bool drawn = std::any_of(methods.begin(), methods.end(), [&](const auto& method) {
+    return theseus::evaluate::uses_calibration(compare, method);
+  });
+  for (const char* option : {"--match", "--batches", "--batch-size", "--shots", "--split"}) {
+    require(
+        drawn || !given(option), option,
+        " has no effect: none of these methods looks at examples to make maps from");
+  }
+}
 
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;
@@ -55,6 +91,7 @@ int run(const Options& options) {
     }
   }
   compare.job.align.depth = transport::parse_depth(options.depth.empty() ? "match" : options.depth);
+  require_effect(*options.app, compare);
   if (options.alpha) {
     compare.strengths = {.first = *options.alpha, .last = *options.alpha};
   }
@@ -77,6 +114,7 @@ int run(const Options& options) {
 
 std::function<int()> add(CLI::App& app) {
   auto options = std::make_shared<Options>();
+  options->app = &app;
   auto& compare = options->compare;
   app.add_option("--source", compare.job.source, "the old base model")->required();
   app.add_option("--target", compare.job.target, "the new base model")->required();
@@ -101,16 +139,18 @@ std::function<int()> add(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--shots", compare.job.shots, "K-shot calibration: so many of each class")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--split", compare.job.split, "of the calibration")->capture_default_str();
+  app.add_option("--split", compare.job.split, "of the calibration")->check(split_error);
   app.add_option("--match", compare.job.align.match, "which tokens pair");
   app.add_option("--depth", options->depth, "match (default), repeat or interpolate");
   app.add_option("--alpha", options->alpha, "this strength, instead of choosing one")
       ->check(strength_error);
   app.add_option(
-      "--validation", compare.validation,
-      "split for alpha (default: val, else part of what is not test)");
+         "--validation", compare.validation,
+         "split for alpha (default: val, else part of what is not test)")
+      ->check(split_error);
   app.add_option(
-      "--test", compare.test, "split for the table (default: test, else val, else a part)");
+         "--test", compare.test, "split for the table (default: test, else val, else a part)")
+      ->check(split_error);
   app.add_option(
          "--familiar", compare.familiar,
          "of imitate: examples that both bases read well, without labels")
@@ -154,7 +194,9 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& compare() {
   static const Command command = {
-      .help = "methods side by side on the same fine-tunes and examples", .add = add};
+      .help = "methods side by side on the same fine-tunes and examples",
+      .add = add,
+      .kept = "cells that are measured are kept in OUT/cells: the same command goes on from there"};
   return command;
 }
 

@@ -48,7 +48,9 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& finetune() {
   static const Command command = {
-      .help = "train a model, or a LoRA adapter for it, on labelled images or on text", .add = add};
+      .help = "train a model, or a LoRA adapter for it, on labelled images or on text",
+      .add = add,
+      .kept = kPartialKept};
   return command;
 }
 

@@ -87,7 +87,8 @@ std::function<int()> add(CLI::App& app) {
          "--familiar", options->given.familiar,
          "examples that both base models read well, without labels, drawn in the same way")
       ->type_name("DATA");
-  app.add_option("--split", job.split, "of the examples (default: train where there is one)");
+  app.add_option("--split", job.split, "of the examples (default: train where there is one)")
+      ->check(split_error);
   app.add_option("--match", job.align.match, "which tokens pair, as in 'theseus transport'");
   app.add_option("--batches", job.align.sampling.batches, "draw so many batches (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
@@ -101,7 +102,12 @@ std::function<int()> add(CLI::App& app) {
       ->check(strength_error);
   app.add_option("--write", job.write, "model or update")->capture_default_str();
   app.add_option("--out", job.out, "directory to write")->required()->type_name("DIR");
-  app.add_flag("--fresh", job.fresh, "replace an earlier output of theseus");
+  app.add_flag("--fresh", job.fresh, "start over; replace an earlier output of theseus");
+  app.add_option(
+         "--save-every", job.save_every,
+         "seconds between saves, from which the same command goes on after an interruption")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--device", options->device, "cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--threads", options->threads, "processor threads (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
@@ -114,7 +120,9 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& imitate() {
   static const Command command = {
-      .help = "fit a base model to what fine-tuning did to another, without labels", .add = add};
+      .help = "fit a base model to what fine-tuning did to another, without labels",
+      .add = add,
+      .kept = kPartialKept};
   return command;
 }
 

@@ -24,6 +24,7 @@ namespace theseus::cli::commands {
 namespace {
 
 struct Options {
+  const CLI::App* app = nullptr;
   ModelOptions model;
   EvaluateOptions evaluate;
   theseus::evaluate::Strengths strengths;
@@ -50,15 +51,34 @@ theseus::evaluate::Update find_update(const Options& options, const model::Model
   return theseus::evaluate::carry_update(job, model);
 }
 
+// An option that would be ignored is a misunderstanding.
+void require_effect(const Options& options) {
+  const auto given = [&](const char* option) { return options.app->count(option) > 0; };
+  for (const char* option :
+       {"--task", "--head", "--template", "--training", "--training-limit", "--probe", "--strength",
+        "--new-tokens"}) {
+    require(
+        !options.label_free || !given(option), "--label-free compares features: ", option,
+        " is for labels");
+  }
+  require(
+      options.update.empty() || options.label_free || !given("--tuned"),
+      "--tuned has no effect with --update, which is carried already");
+  require(
+      options.update.empty() || options.label_free || !given("--alignment") || given("--head"),
+      "--alignment has no effect with --update, which is carried already, and without --head");
+  require(
+      !given("--source") || given("--alignment"),
+      "--source has no effect without --alignment, which it is for");
+}
+
 // By labels, or by the source's change.
 nlohmann::ordered_json measured(const Options& options, const theseus::evaluate::Watch& watch) {
   auto how = options.evaluate.read();
   require(
       !options.label_free || (!options.alignment.empty() && !options.tuned.empty()),
       "--label-free compares with what the tuned old model does: give --alignment and --tuned");
-  require(
-      !options.label_free || (options.head.empty() && how.task.empty()),
-      "--label-free compares features: --task and --head are for labels");
+  require_effect(options);
   auto model = options.model.open();
   auto update = find_update(options, model);
   theseus::evaluate::scale(update, options.scales);
@@ -123,6 +143,7 @@ int run(const Options& options) {
 
 std::function<int()> add(CLI::App& app) {
   auto options = std::make_shared<Options>();
+  options->app = &app;
   options->model.add_path(app, ",--target");
   options->model.add_running(app);
   app.add_option(

@@ -47,7 +47,12 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& transport() {
   static const Command command = {
-      .help = "carry a fine-tune from one base model to another", .add = add, .several = true};
+      .help = "carry a fine-tune from one base model to another",
+      .add = add,
+      .several = true,
+      .kept =
+          "work in OUT.partial, of several updates in OUT/NAME.partial, is kept: the same command "
+          "goes on from there"};
   return command;
 }
 

@@ -1,5 +1,6 @@
 // The model's own head, or one that was carried to it.
 
+#include <algorithm>
 #include <set>
 
 #include <ATen/ATen.h>
@@ -12,6 +13,9 @@
 namespace theseus::evaluate::tasks {
 namespace {
 
+constexpr const char* kNoHead =
+    "this model has no classification head; use --task probe or zero-shot, or --head";
+
 std::string labels_text(const data::Examples& examples) {
   constexpr size_t kShown = 10;
   std::vector<std::string> words;
@@ -23,26 +27,29 @@ std::string labels_text(const data::Examples& examples) {
 
 class Classify : public Task {
  public:
-  void begin(
-      model::Model&,
-      model::Reader&,
-      const data::Examples& examples,
-      const Settings& settings) override {
+  void check(model::Model& model, const data::Examples& examples, const Settings& settings)
+      const override {
     require(!examples.labels.empty(), "these examples have no labels to compare with");
-    classes_ = static_cast<int64_t>(examples.classes.size());
+    const auto weight = settings.head ? settings.head->weight : find_head(model).weight;
+    require(weight.defined(), kNoHead);
+    const auto told = weight.size(0);
+    const auto classes = static_cast<int64_t>(examples.classes.size());
+    require(
+        classes == 0 || told == classes, "the head has ", told, " classes and the data ", classes);
+    const auto largest = *std::max_element(examples.labels.begin(), examples.labels.end());
+    require(
+        largest < told, "label ", largest, " is beyond the head's ", told, " classes, 0 to ",
+        told - 1, "; the labels here are ", labels_text(examples));
+  }
+
+  void begin(
+      model::Model&, model::Reader&, const data::Examples&, const Settings& settings) override {
     head_ = settings.head;
   }
 
   void add(model::Model& model, const Step& step, const data::Examples& examples) override {
     const auto logits = logits_of(model, step);  // [n, c]
-    require(
-        classes_ == 0 || logits.size(1) == classes_, "the head has ", logits.size(1),
-        " classes and the data ", classes_);
     const auto labels = labels_of(examples, step);
-    const auto largest = labels.max().item<int64_t>();
-    require(
-        largest < logits.size(1), "label ", largest, " is beyond the head's ", logits.size(1),
-        " classes, 0 to ", logits.size(1) - 1, "; the labels here are ", labels_text(examples));
     right_ += (logits.argmax(1) == labels).sum().item<int64_t>();
     all_ += labels.size(0);
   }
@@ -56,14 +63,12 @@ class Classify : public Task {
       return head_->logits(outputs, step.batch);
     }
     const auto found = outputs.find("logits");
-    require(
-        found != outputs.end() && found->second.dim() == 2,
-        "this model has no classification head; use --task probe or zero-shot, or --head");
+    require(found != outputs.end() && found->second.dim() == 2, kNoHead);
     return found->second.to(at::kCPU);
   }
 
   std::shared_ptr<const Head> head_;
-  int64_t classes_ = 0, right_ = 0, all_ = 0;
+  int64_t right_ = 0, all_ = 0;
 };
 
 }  // namespace

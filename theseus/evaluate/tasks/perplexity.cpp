@@ -13,9 +13,11 @@ namespace {
 
 class Perplexity : public Task {
  public:
-  void begin(model::Model& model, model::Reader&, const data::Examples&, const Settings&) override {
+  void check(model::Model& model, const data::Examples&, const Settings&) const override {
     require(model.architecture().generation.possible, "perplexity needs a language model");
   }
+
+  void begin(model::Model&, model::Reader&, const data::Examples&, const Settings&) override {}
 
   void add(model::Model& model, const Step& step, const data::Examples&) override {
     const auto& batch = step.batch;

@@ -6,6 +6,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
+#include "theseus/evaluate/evaluate.h"
 #include "theseus/evaluate/features.h"
 #include "theseus/evaluate/linear_probe.h"
 #include "theseus/evaluate/task.h"
@@ -13,9 +14,39 @@
 namespace theseus::evaluate::tasks {
 namespace {
 
+constexpr const char* kNoLabels = "a probe needs labels, and these examples have none";
+
+int64_t count_classes(const data::Examples& examples) {
+  return std::max<int64_t>(
+      static_cast<int64_t>(examples.classes.size()),
+      1 + *std::max_element(examples.labels.begin(), examples.labels.end()));
+}
+
 class Probe : public Task {
  public:
   bool trains() const override { return true; }
+
+  void check(model::Model&, const data::Examples& examples, const Settings&) const override {
+    require(!examples.labels.empty(), kNoLabels);
+  }
+
+  void check_training(
+      const data::Examples& measured,
+      const data::Examples& seen,
+      const std::vector<int64_t>& drawn) const override {
+    require(!seen.labels.empty(), kNoLabels);
+    require(
+        measured.classes.empty() || seen.classes.empty() || seen.classes == measured.classes,
+        "the training examples have the classes ", joined(seen.classes, 5), ", the others ",
+        joined(measured.classes, 5), ": class i must be the same in both");
+    const auto largest = *std::max_element(seen.labels.begin(), seen.labels.end());
+    require(
+        largest < count_classes(measured), "the training examples have label ", largest,
+        ", the others have ", count_classes(measured), " classes");
+    require(
+        only_class(seen, drawn).empty(),
+        "all training examples are of one class: there is nothing to tell apart");
+  }
 
   void begin(
       model::Model&,
@@ -23,33 +54,18 @@ class Probe : public Task {
       const data::Examples& examples,
       const Settings& settings) override {
     settings_ = settings;
-    names_ = examples.classes;
-    require(!examples.labels.empty(), "a probe needs labels, and these examples have none");
-    classes_ = std::max<int64_t>(
-        static_cast<int64_t>(examples.classes.size()),
-        1 + *std::max_element(examples.labels.begin(), examples.labels.end()));
+    classes_ = count_classes(examples);
   }
 
   void learn(model::Model& model, const Step& step, const data::Examples& examples) override {
-    require(
-        names_.empty() || examples.classes.empty() || examples.classes == names_,
-        "the training examples have the classes ", joined(examples.classes, 5), ", the others ",
-        joined(names_, 5), ": class i must be the same in both");
     features_.push_back(features_of(model.forward(step.batch), step.batch));
     labels_.push_back(labels_of(examples, step));
   }
 
   void fit() override {
     const auto labels = at::cat(labels_);
-    require(
-        labels.max().item<int64_t>() < classes_, "the training examples have label ",
-        labels.max().item<int64_t>(), ", the others have ", classes_, " classes");
-    require(
-        (labels != labels[0]).any().item<bool>(),
-        "all training examples are of one class: there is nothing to tell apart");
     const auto features = at::cat(features_);
-    probe_ = settings_.ridge ? fit_ridge(features, labels, classes_, settings_.strength)
-                             : fit_logistic(features, labels, classes_, settings_.strength);
+    probe_ = fit_probe(features, labels, classes_, settings_);
     features_.clear();
   }
 
@@ -63,7 +79,6 @@ class Probe : public Task {
 
  private:
   Settings settings_;
-  std::vector<std::string> names_;
   int64_t classes_ = 0, right_ = 0, all_ = 0;
   std::vector<at::Tensor> features_, labels_;
   LinearProbe probe_;

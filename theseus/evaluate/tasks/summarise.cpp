@@ -28,19 +28,24 @@ void pad_in_front(model::Batch& batch) {
   mask = at::stack(moved_mask);
 }
 
+constexpr int64_t kNewTokens = 64;  // of a summary, where nobody said
+
 class Summarise : public Task {
  public:
+  void check(model::Model& model, const data::Examples&, const Settings&) const override {
+    model::require_can_generate(model);
+  }
+
   void begin(
       model::Model& model,
       model::Reader& reader,
       const data::Examples&,
       const Settings& settings) override {
-    model::require_can_generate(model);
+    new_tokens_ = settings.new_tokens.value_or(kNewTokens);
     if (gradient::is_causal(model)) {
-      reader.leave_room(settings.new_tokens);
+      reader.leave_room(new_tokens_);
     }
     reader_ = &reader;
-    new_tokens_ = settings.new_tokens;
   }
 
   void add(model::Model& model, const Step& step, const data::Examples&) override {

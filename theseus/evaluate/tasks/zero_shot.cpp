@@ -14,13 +14,16 @@ namespace {
 
 class ZeroShot : public Task {
  public:
+  void check(model::Model&, const data::Examples& examples, const Settings&) const override {
+    require(!examples.labels.empty(), "these examples have no labels to compare with");
+  }
+
   void begin(
       model::Model& model,
       model::Reader& reader,
       const data::Examples& examples,
       const Settings& settings) override {
     const auto& templates = settings.templates.empty() ? examples.templates : settings.templates;
-    require(!examples.labels.empty(), "these examples have no labels to compare with");
     weights_ = gradient::class_features(model, reader, examples.classes, templates);
   }
 
