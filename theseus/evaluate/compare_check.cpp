@@ -6,7 +6,6 @@
 #include "theseus/base/text.h"
 #include "theseus/data/identity.h"
 #include "theseus/evaluate/head.h"
-#include "theseus/model/reader.h"
 #include "theseus/output/opened.h"
 #include "theseus/stats/prepare.h"
 #include "theseus/transport/source_update.h"
@@ -69,16 +68,6 @@ void check_name(const std::string& name) {
       "' cannot name a column and its files; use letters and digits");
 }
 
-// What every model reads of these examples has to be known: its tokenizer, or how images are preprocessed.
-void check_readable(const model::Model& model, const data::Examples& examples) {
-  const model::Reader reader(model, 0);
-  if (examples.image) {
-    reader.images();
-  } else {
-    reader.tokenizer();
-  }
-}
-
 // Whether as many examples as the rows ask for can be drawn, and both models can read them.
 void check_calibration(
     const CompareOptions& options,
@@ -111,7 +100,6 @@ void check_setting(
   const auto update = transport::SourceUpdate::open(setting.tuned, source);
   require_change(update, source.architecture());
   const auto measuring = open_measuring(target, measured_on(options, setting, shares.test));
-  check_readable(target, measuring.examples);
   if (chooses(options)) {
     require(
         !make_task(measuring.word)->trains(), "no strength can be chosen by the task ",

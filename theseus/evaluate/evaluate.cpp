@@ -68,6 +68,15 @@ data::Examples open_data(
   return examples;
 }
 
+void check_readable(const model::Model& model, const data::Examples& examples) {
+  const model::Reader reader(model, 0);
+  if (examples.image) {
+    reader.images();
+  } else {
+    reader.tokenizer();
+  }
+}
+
 std::vector<int64_t> choose(const data::Examples& examples, int64_t limit, uint64_t seed) {
   if (limit == 0 || limit >= examples.size()) {
     return data::every(examples);
@@ -150,6 +159,7 @@ std::vector<std::string> notes_on_inputs(
 Measuring open_measuring(model::Model& model, const EvaluateOptions& options) {
   take_own_head(model);
   Measuring result{.examples = open_data(options.data, options.split, model, options)};
+  check_readable(model, result.examples);
   result.word = task_word(model, result.examples, options);
   const auto task = make_task(result.word);
   task->check(model, result.examples, options.settings);

@@ -52,6 +52,10 @@ data::Examples open_data(
     const EvaluateOptions& options);
 std::vector<int64_t> choose(const data::Examples& examples, int64_t limit, uint64_t seed);
 
+// Throws InputError unless the model takes such examples, and its files say how: a tokenizer, or how images are
+// preprocessed.
+void check_readable(const model::Model& model, const data::Examples& examples);
+
 // The task asked for, or task_for(). Throws InputError when other options do not go with it.
 std::string task_word(
     const model::Model& model, const data::Examples& examples, const EvaluateOptions& options);
