@@ -184,9 +184,11 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
           [&](int64_t block) {
             return updated_block(opened_, files_.directory(), block, options_.alpha);
           }};
+  Aside reading(device());
   // Fingerprints are kept once they are made. They take the host a while, in which a GPU can work.
-  Aside reading(options_.placement.device);
-  reading.run([&] { describe_inputs(options_, opened_); });
+  if (!device().is_cpu()) {
+    reading.run([&] { describe_inputs(options_, opened_); });
+  }
   run_once(
       *maps_->aligner, transport::spaces_of(plan_), files_.directory(), sink, watch,
       options_.save_every);
