@@ -154,7 +154,7 @@ class Compare(DigitsTest):
                          says=f"{option} has no effect: none of these methods looks at examples")
 
     def test_interrupted(self):
-        """What is kept is said, and the same command goes on with it."""
+        """What is kept is said; --fresh measures it anew."""
         words = [str(word) for word in self.compare(methods="none,pad,procrustes,pinv")]
         words[words.index("--step") + 1] = "0.01"  # so that it takes a while
         process = subprocess.Popen([support.BINARY, *words], stderr=subprocess.PIPE, text=True)

@@ -2,6 +2,8 @@
 
 #include "theseus/maps/factors.h"
 
+#include <cmath>
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +57,17 @@ Paired random_pair(const Sizes& sizes, uint64_t seed = 5) {
 
 Map solve(const Problem& problem, Rank rank = Rank::kComplete) {
   return method("procrustes").solve(problem, {.rank = rank});
+}
+
+// More open directions than a float64 route is taken for: their factor comes in float32.
+TEST(Factors, AreCompletedWhereManyDirectionsAreWeak) {
+  constexpr int64_t kRows = 1100, kWidth = 2300;
+  const auto unit = at::eye(kWidth, at::kDouble);
+  const auto left = unit.slice(1, 0, kRows);
+  const auto right = 0.3 * left + std::sqrt(0.91) * unit.slice(1, kRows, 2 * kRows);
+  const auto map = complete_factors(left, right, {});
+  EXPECT_LT(orthogonality(map), 1e-6);
+  EXPECT_LT((map.before(right) - left).norm().item<double>(), 1e-4);
 }
 
 TEST(Factors, ApplyAsTheirMatrixDoes) {

@@ -71,7 +71,7 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
     try {
       thread.get();
     } catch (...) {
-      failure = std::current_exception();
+      failure = failure ? failure : std::current_exception();
     }
   }
   if (failure) {

@@ -38,7 +38,8 @@ std::string strength_error(const std::string& text) {
 
 std::string split_error(const std::string& text) {
   try {
-    if (text == "train" || text == "val" || text == "test" || data::find_part(text)) {
+    if (text.empty() || text == "train" || text == "val" || text == "test" ||
+        data::find_part(text)) {
       return "";
     }
   } catch (const InputError& error) {

@@ -62,7 +62,8 @@ void fill_weak(Partial& partial, const Factors& p) {
     y = y - t.after(t.before(y.t()).t());
   }
   const auto found = polar(y, {.share = kPriorNoise, .floor = kOpen});
-  partial.g = partial.g + found.factor().t().matmul(partial.coefficients.t());
+  const auto factor = found.factor().to(partial.coefficients.scalar_type());
+  partial.g = partial.g + factor.t().matmul(partial.coefficients.t());
   partial.coefficients = found.left.defined() ? partial.coefficients.matmul(complement(found.left))
                                               : partial.coefficients.slice(1, 0, 0);
 }

@@ -144,7 +144,12 @@ std::optional<Polar> find_by_halley(const at::Tensor& c, const Significance& sig
   if ((mixed && c.size(0) <= kSmall) || significance.most < c.size(0)) {
     return {};
   }
-  const auto found = mixed ? find_polar_by_mixed_halley(c) : find_polar_by_halley(c);
+  std::optional<Halley> found;
+  try {
+    found = mixed ? find_polar_by_mixed_halley(c) : find_polar_by_halley(c);
+  } catch (const c10::Error&) {  // a factorization within failed: a decomposition has to tell
+    return {};
+  }
   if (!found ||
       found->smallest <= std::max(significance.floor, significance.share * found->largest)) {
     return {};

@@ -149,7 +149,8 @@ ordered_json measure(
           [&](int64_t first) {
             carried.write(first, group, ordered_json::array());
             group.clear();
-          }};
+          },
+      .runs_models = true};
   constexpr double kNever = 1e18;
   aligner.run(needed, carried.directory(), sink, watch, kNever);
   return rows;

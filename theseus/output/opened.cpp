@@ -216,6 +216,9 @@ std::string identity_of(const JobOptions& options, const Opened& opened) {
     files.insert(files.end(), inside.begin(), inside.end());
   }
   job["inputs"] = stamps_of(files);
+  if (!opened.drawn.is_null()) {
+    job["inputs"].push_back({"what was drawn", opened.drawn.at("fingerprint")});
+  }
   return job.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -353,7 +353,7 @@ void Aligner::run(
        .in_order = options_.in_order});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device());
-  Aside handover(options_.in_order ? c10::Device(c10::kCPU) : device());
+  Aside handover(options_.in_order || sink.runs_models ? c10::Device(c10::kCPU) : device());
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
   if (!processes().alone() && !plan.spill && batches > 0) {

@@ -47,6 +47,7 @@ struct Sink {
   // For AlignOptions::in_order: the tensors of a source block as tuned, and of a target block as the
   // update leaves them, by name.
   std::function<std::map<std::string, at::Tensor>(int64_t block)> tuned = {}, updated = {};
+  bool runs_models = false;  // so it must not work beside the walk, which does
 };
 
 // Learns how the inner spaces of two models correspond.

@@ -43,6 +43,9 @@ at::Tensor image_with_ones(
 std::optional<std::pair<at::Tensor, at::Tensor>> find_thin(const at::Tensor& affine) {
   constexpr double kOrthonormal = 1e-12;
   constexpr int kRounds = 2;
+  if (affine.select(1, -1).count_nonzero().item<int64_t>() == 0) {
+    return {};  // no bias: R has a zero
+  }
   at::Tensor q = affine, r;
   for (int round = 0; round < kRounds; ++round) {
     const auto [lower, failed] = at::linalg_cholesky_ex(maps::row_gram(q.t()));
