@@ -6,6 +6,7 @@
 #include "theseus/train/adamw.h"
 
 #include <cmath>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -13,6 +14,31 @@
 #include "theseus/base/error.h"
 
 namespace theseus::train {
+namespace {
+
+// A GPU takes a group in one launch for each operation: small leaves cost more to ask for than to compute.
+// Groups are small enough for a cache, and so that the intermediate result of one is no second model.
+constexpr int64_t kGroupBytes = int64_t{16} << 20;
+
+std::vector<std::vector<std::string>> in_groups(const Tensors& leaves) {
+  std::vector<std::vector<std::string>> result;
+  int64_t bytes = kGroupBytes;
+  for (const auto& [name, leaf] : leaves) {
+    if (!leaf.grad().defined()) {
+      continue;
+    }
+    const auto own = static_cast<int64_t>(leaf.nbytes());
+    if (bytes + own > kGroupBytes) {
+      result.emplace_back();
+      bytes = 0;
+    }
+    result.back().push_back(name);
+    bytes += own;
+  }
+  return result;
+}
+
+}  // namespace
 
 void AdamW::step(const Tensors& leaves, double rate) {
   const c10::NoGradGuard no_gradients;
@@ -20,21 +46,28 @@ void AdamW::step(const Tensors& leaves, double rate) {
   const auto t = static_cast<double>(steps_);
   const auto first_share = 1 - std::pow(options_.beta1, t);
   const auto second_share = std::sqrt(1 - std::pow(options_.beta2, t));
-  for (const auto& [name, leaf] : leaves) {
-    const auto& gradient = leaf.grad();
-    if (!gradient.defined()) {
-      continue;
+  for (const auto& group : in_groups(leaves)) {
+    std::vector<at::Tensor> w, g, m, v;
+    for (const auto& name : group) {
+      const auto& leaf = leaves.at(name);
+      auto& moments = moments_[name];
+      if (!moments.first.defined()) {
+        moments = {.first = at::zeros_like(leaf), .second = at::zeros_like(leaf)};
+      }
+      w.push_back(leaf);
+      g.push_back(leaf.grad());
+      m.push_back(moments.first);
+      v.push_back(moments.second);
     }
-    auto& [m, v] = moments_[name];
-    if (!m.defined()) {
-      m = at::zeros_like(leaf);
-      v = at::zeros_like(leaf);
-    }
-    leaf.mul_(1 - rate * options_.decay);
-    m.mul_(options_.beta1).add_(gradient, 1 - options_.beta1);
-    v.mul_(options_.beta2).addcmul_(gradient, gradient, 1 - options_.beta2);
-    const auto spread = v.sqrt().div_(second_share).add_(options_.eps);
-    leaf.addcdiv_(m, spread, -rate / first_share);
+    at::_foreach_mul_(w, 1 - rate * options_.decay);
+    at::_foreach_mul_(m, options_.beta1);
+    at::_foreach_add_(m, g, 1 - options_.beta1);
+    at::_foreach_mul_(v, options_.beta2);
+    at::_foreach_addcmul_(v, g, g, 1 - options_.beta2);
+    const auto spread = at::_foreach_sqrt(v);
+    at::_foreach_div_(spread, second_share);
+    at::_foreach_add_(spread, options_.eps);
+    at::_foreach_addcdiv_(w, m, spread, -rate / first_share);
   }
 }
 
@@ -59,23 +92,23 @@ void AdamW::restore(int64_t steps, const Tensors& moments) {
 
 double clip_gradients(const Tensors& leaves, double most) {
   const c10::NoGradGuard no_gradients;
-  at::Tensor square;  // one wait for the device, not one for each leaf
+  std::vector<at::Tensor> gradients;
   for (const auto& [name, leaf] : leaves) {
     if (leaf.grad().defined()) {
-      const auto own = leaf.grad().norm().to(at::kDouble).square();
-      square = square.defined() ? square + own : own;
+      gradients.push_back(leaf.grad());
     }
   }
-  const auto norm = square.defined() ? std::sqrt(square.item<double>()) : 0.0;
+  if (gradients.empty()) {
+    return 0;
+  }
+  // One wait for the device, not one for each leaf.
+  const auto norms = at::stack(at::_foreach_norm(gradients));
+  const auto norm = norms.to(at::kDouble).norm().item<double>();
   require<NumericError>(
       std::isfinite(norm),
       "the gradient is not finite; a smaller --lr or a longer --warmup may help");
   if (most > 0 && norm > most) {
-    for (const auto& [name, leaf] : leaves) {
-      if (leaf.grad().defined()) {
-        leaf.grad().mul_(most / norm);
-      }
-    }
+    at::_foreach_mul_(gradients, most / norm);
   }
   return norm;
 }

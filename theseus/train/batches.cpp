@@ -53,8 +53,11 @@ gradient::Labelled Batches::read(int64_t step) {
   if (examples.image && !pixels_) {
     return next_images(step);
   }
-  const auto order = order_of(step / steps_in_epoch());
-  const auto first = order.begin() + step % steps_in_epoch() * options_.batch_size;
+  if (const auto epoch = step / steps_in_epoch(); epoch != epoch_) {
+    order_ = order_of(epoch);
+    epoch_ = epoch;
+  }
+  const auto first = order_.begin() + step % steps_in_epoch() * options_.batch_size;
   const std::vector<int64_t> places(first, first + options_.batch_size);
   if (rows_) {
     return rows_at(places);
