@@ -25,6 +25,7 @@ import statistics
 import struct
 import subprocess
 import sys
+import threading
 
 try:
     import numpy as np
@@ -98,7 +99,9 @@ class Bench:
     def __init__(self, given):
         self.given = given
         self.out = given.out
-        self.pool = concurrent.futures.ThreadPoolExecutor(given.jobs)
+        # Jobs that wait for others take a thread, and no slot.
+        self.pool = concurrent.futures.ThreadPoolExecutor(8 * given.jobs)
+        self.slots = threading.Semaphore(given.jobs)
         self.made = {}
         self.threads = max(1, (os.cpu_count() or 1) // given.jobs)
 
@@ -108,7 +111,8 @@ class Bench:
             def run():
                 for need in needs:
                     need.result()
-                return work()
+                with self.slots:
+                    return work()
             # Jobs are asked for after what they need, so a waiting one never keeps a needed one out.
             self.made[key] = self.pool.submit(run)
         return self.made[key]
@@ -182,6 +186,11 @@ class Bench:
     def run(self, name, setting, task, seed):
         """The result file of one setting, task and seed."""
         from_shape, to_shape = self.given.settings[setting]
+        trained = f"{self.given.steps}-{self.given.images}"
+        folder = self.out / "runs" / name / trained / setting / task / str(seed)
+        result = folder / "result.json"
+        if result.exists():
+            return self.once(("run", name, setting, task, seed), lambda: result)
         source, s = self.model(name, from_shape, seed, "clean")
         tuned, t = self.model(name, from_shape, seed, task)
         target, b = self.model(name, to_shape, seed + 100, "clean")
@@ -189,15 +198,10 @@ class Bench:
         data, _ = self.data(name, task)
         clean, _ = self.data(name, "clean")
         layout = "mnist:" if name == "mnist" else "fashion_mnist:"
-        trained = f"{self.given.steps}-{self.given.images}"
-        folder = self.out / "runs" / name / trained / setting / task / str(seed)
         methods = self.given.methods + (SAME_ONLY if from_shape == to_shape else [])
         rules = ["match", "repeat", "interpolate"] if from_shape[1] != to_shape[1] else [""]
 
         def make():
-            result = folder / "result.json"
-            if result.exists():
-                return result
             folder.mkdir(parents=True, exist_ok=True)
             rows = {}
             for rule in rules:
@@ -229,9 +233,31 @@ class Bench:
         return self.once(("run", name, setting, task, seed), make, s, t, b, c)
 
 
-def spread(values):
+def spread(values, digits=2):
     deviation = statistics.stdev(values) if len(values) > 1 else 0
-    return f"{statistics.mean(values):.2f} ± {deviation:.2f}"
+    return f"{statistics.mean(values):.{digits}f} ± {deviation:.{digits}f}"
+
+
+def recovered(record, value):
+    return (value - record["before"]) / (record["tuned"] - record["before"])
+
+
+def summary(title, columns):
+    """Gap recovered at strength 1 and at the best, a column a task."""
+    lines = [f"### {title}", "", "| gap recovered | " + " | ".join(columns) + " |",
+             "|---" * (len(columns) + 1) + "|"]
+    for key, words in (("before", "target before, %"), ("tuned", "target fine-tuned, %")):
+        cells = [spread([100 * record[key] for record in records], 1) for records in columns.values()]
+        lines.append(f"| {words} | " + " | ".join(cells) + " |")
+    for method in next(iter(columns.values()))[0]["rows"]:
+        cells = []
+        for records in columns.values():
+            rows = [(record, record["rows"][method]) for record in records]
+            one = statistics.mean(recovered(record, row["value_at_one"]) for record, row in rows)
+            best = spread([recovered(record, row["value"]) for record, row in rows])
+            cells.append(best if method == "imitate" else f"{one:.2f}, {best}")
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return lines + [""]
 
 
 def table(title, records):
@@ -241,7 +267,6 @@ def table(title, records):
              f"{percent('source')} %, fine-tuned {percent('source tuned')} %", "",
              "| method | accuracy at 1 | accuracy at the best strength | strength | gap recovered at 1 | "
              "at the best |", "|---|---|---|---|---|---|"]
-    recovered = lambda record, value: (value - record["before"]) / (record["tuned"] - record["before"])
     for method in records[0]["rows"]:
         cells = [(record, record["rows"][method]) for record in records]
         one = [(r, c["value_at_one"]) for r, c in cells]
@@ -285,13 +310,18 @@ def main():
     runs = {(name, setting, task): [bench.run(name, setting, task, seed) for seed in range(given.seeds)]
             for name in given.sets for setting in given.settings for task in tasks}
     lines = ["# Quality", ""]
+    together = {}
     for (name, setting, task), jobs in runs.items():
         records = [json.loads(job.result().read_text()) for job in jobs]
         (width, blocks), (wide, deep) = given.settings[setting]
         what = f"{width} -> {wide} wide" if blocks == deep else f"{blocks} -> {deep} blocks"
+        together.setdefault(f"{name}, {what}, {given.seeds} seeds", {})[task] = records
         lines += table(f"{name}, {task}, {what}, {given.seeds} seeds", records)
         (given.out / "quality.md").write_text("\n".join(lines))
         print("\n".join(lines[-len(records[0]["rows"]) - 6:]), flush=True)
+    for title, columns in together.items():
+        lines += summary(title, columns)
+    (given.out / "quality.md").write_text("\n".join(lines))
 
 
 if __name__ == "__main__":
