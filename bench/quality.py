@@ -42,7 +42,8 @@ SETTINGS = {  # source, target: width and blocks
     "deeper": ((128, 4), (128, 8)),
 }
 SMALL = {"up": ((64, 4), (96, 4))}
-METHODS = ["procrustes", "procrustes:in-order", "procrustes:center", "procrustes:whiten=0.25",
+METHODS = ["procrustes", "procrustes:in-order", "procrustes:stream",
+           "procrustes:stream:in-order", "procrustes:center", "procrustes:whiten=0.25",
            "procrustes:mask", "gradient-output", "linear", "linear-ortho", "pinv", "pinv-tikhonov",
            "pinv-ortho", "data-free", "random-transported", "random", "pad"]
 SAME_ONLY = ["identity", "permutation", "gradient-mask"]

@@ -143,6 +143,9 @@ class SameResult(Together):
             alone = self.carry(out=f"{name}-alone", **more)
             self.together(2, *self.words(out=name, **more), "--quiet")
             self.assert_same_but_processes(self.here / name, alone, 2)
+        alone = self.carry("--stream", out="stream-alone", batch_size=8)
+        self.together(2, *self.words(out="stream", batch_size=8), "--stream", "--quiet")
+        self.assert_same_but_processes(self.here / "stream", alone, 2)
 
     def test_states_in_files(self):
         plan = self.theseus(*self.words("plan", batch_size=1), "--json").stdout

@@ -73,6 +73,31 @@ class Output(PairTest):
                            1e-2 * math.hypot(*plain[last].values()))
         self.refused(*self.words("align", out="maps"), "--in-order", says="--in-order")
 
+    def test_stream(self):
+        """What is added to the residual stream goes by its map, and nothing else changes."""
+        many = self.write("many.safetensors", {"pixel_values": images(64)})
+        pair = self.carry("--stream", out="pair", command="align", calibration=many)
+        maps = {name: tensor for file in pair.glob("maps-*.safetensors")
+                for name, tensor in read_safetensors(file).items()}
+        for block in range(4):
+            stream = maps[f"visual.{block}.mlp_in_raw"].values()
+            self.assertEqual(maps[f"visual.{block}.attn_out"].values(), stream)
+            self.assertEqual(maps[f"visual.{block}.mlp_out"].values(), stream)
+        carried = self.carry("--write", "update", out="carried", source=None, calibration=None,
+                             alignment=pair) / "update.safetensors"
+        direct = self.carry("--write", "update", "--stream", out="direct",
+                            calibration=many) / "update.safetensors"
+        self.assertEqual(carried.read_bytes(), direct.read_bytes())
+        stream = read_safetensors(direct)
+        plain = read_safetensors(self.carry("--write", "update", out="plain", calibration=many)
+                                 / "update.safetensors")
+        changed = {name for name in plain if plain[name].values() != stream[name].values()}
+        self.assertEqual(changed, {name for name in plain if ".proj." in name or ".fc2." in name})
+        self.refused(*self.words(out="no", method="pad", calibration=None), "--stream",
+                     says="--stream has no effect with method pad")
+        self.refused(*self.words(out="no", source=None, calibration=None, alignment=pair), "--stream",
+                     says="--stream belongs to the making of the maps")
+
     def test_batches_do_not_matter(self):
         """Layer norms without a shift miss a direction, which must not be made up from rounding."""
         models = {}

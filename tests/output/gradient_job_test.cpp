@@ -355,6 +355,9 @@ TEST(MethodWords, SetOptions) {
   tests::expect_parts(error("procrustes:whiten=a"), "whiten='a' is not a number");
   tests::expect_parts(error("procrustes:whiten=0.7"), "from 0 to 0.5");
   tests::expect_parts(error("procrustes:ridge=1"), "ridge has no effect with method procrustes");
+  set_method("procrustes:stream", job);
+  EXPECT_TRUE(job.align.maps.stream);
+  tests::expect_parts(error("gradient-output:stream"), "stream has no effect with method gradient");
   tests::expect_parts(error("pad:center"), "center has no effect with method pad");
   tests::expect_parts(error("procrustes:vote=mean"), "no effect without mask");
 }

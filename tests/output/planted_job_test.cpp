@@ -78,9 +78,10 @@ void expect_same_function(
   }
 }
 
-void expect_recovered(Planting planting, Changes changes) {
-  each(planting, {.changes = changes}, [](const Planted& planted, const auto& scratch) {
+void expect_recovered(Planting planting, Changes changes, bool stream = false) {
+  each(planting, {.changes = changes}, [&](const Planted& planted, const auto& scratch) {
     auto options = tests::planted_job(planted, scratch.path());
+    options.align.maps.stream = stream;
     tests::run(options);
     // Deltas are differences of float32 numbers twenty times their size, maps come from float32
     // activations: 1e-6 each.
@@ -103,6 +104,12 @@ TEST(PlantedJob, RecoversWhatWasWidened) {
 
 TEST(PlantedJob, RecoversWhatWasRotated) {
   expect_recovered(Planting::kRotated, Changes::kAll);
+}
+
+// The stream of a planted pair is carried over as what layers add to it.
+TEST(PlantedJob, TheStreamsMapRecoversItToo) {
+  expect_recovered(Planting::kWidened, Changes::kWeights, /*stream=*/true);
+  expect_recovered(Planting::kRotated, Changes::kAll, /*stream=*/true);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ constexpr const char* kOfTheMaps[] = {
     "--calibration", "--method", "--match",      "--center",     "--whiten", "--ridge",
     "--rank",        "--depth",  "--batches",    "--batch-size", "--memory", "--save-every",
     "--split",       "--shots",  "--max-length", "--in-order",   "--pack",   "--wording",
-    "--second",      "--answer", "--statistics"};
+    "--second",      "--answer", "--statistics", "--stream"};
 
 }  // namespace
 
@@ -213,6 +213,9 @@ void TransportOptions::add(CLI::App& app, For command) {
       "--match", align.match,
       "which tokens pair: " + matcher_words() + " (default: grid for images, tokens for text)");
   app.add_flag("--center", align.maps.center, "take the means out of the statistics");
+  app.add_flag(
+      "--stream", align.maps.stream,
+      "give what layers add to the residual stream the map of the stream, not one of their own");
   app.add_option("--whiten", align.maps.whiten, "whitening power p, 0 to 0.5")
       ->capture_default_str()
       ->check(number_error)
@@ -323,6 +326,9 @@ output::JobOptions TransportOptions::job() const {
     require(
         !job.align.in_order || method.needs.moments, "--in-order has no effect with method ",
         job.align.method, ", which uses no activations");
+    require(
+        !job.align.maps.stream || (method.needs.moments && !method.needs.gradients),
+        "--stream has no effect with method ", job.align.method);
     require(std::isfinite(job.align.maps.whiten), "--whiten: expected a number from 0 to 0.5");
     if (!job.align.match.empty()) {
       find_plugin(stats::all_matchers(), "matcher", job.align.match);

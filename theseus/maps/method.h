@@ -23,7 +23,9 @@ struct Options {
   Rank rank = Rank::kComplete;
   double whiten = 0;    // p in [0, 0.5]
   double ridge = 1e-2;  // lambda of pinv-tikhonov, relative to the mean eigenvalue of the Gram
-  bool center = false;  // whether the moments are centred; here for the record only
+  // For those who state the problems: whether moments are centred, and whether what is added to the
+  // residual stream has the stream's own map.
+  bool center = false, stream = false;
 };
 
 // Everything that is known of one space. All tensors are float64 (the prior may be float32) on one device.

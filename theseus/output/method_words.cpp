@@ -56,6 +56,13 @@ void set_option(const std::string& option, const std::string& value, JobOptions&
          require_bare(option, value);
          job.align.in_order = true;
        }},
+      {"stream",
+       [&] {
+         const auto& needs = maps::method(job.align.method).needs;
+         obeyed(needs.moments && !needs.gradients);
+         require_bare(option, value);
+         maps.stream = true;
+       }},
       {"whiten", [&] { obeyed(obeys.whiten), maps.whiten = number_of(option, value); }},
       {"ridge", [&] { obeyed(obeys.ridge), maps.ridge = number_of(option, value); }},
       {"rank", [&] { obeyed(obeys.rank), maps.rank = rank_of(value); }},

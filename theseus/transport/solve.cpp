@@ -71,6 +71,18 @@ std::string Solver::find_behind(const std::string& space) const {
   return used ? behind : "";
 }
 
+std::string Solver::find_stream(const std::string& space) const {
+  const bool added = model::is_in_block(space) && space.ends_with("_out");
+  return options_.stream && method_.needs.moments && added
+             ? space.substr(0, space.rfind('.')) + ".mlp_in_raw"
+             : "";
+}
+
+std::string Solver::find_first(const std::string& space) const {
+  const auto stream = find_stream(space);
+  return stream.empty() ? find_behind(space) : stream;
+}
+
 std::vector<Solver::Writer> Solver::writers_of(const std::string& space, int64_t stage) const {
   const auto& from = source_.architecture();
   const auto& to = target_.architecture();
@@ -109,9 +121,11 @@ SpaceSet Solver::observed_for(const SpaceSet& needed) const {
     }
   };
   for (const auto& space : needed) {
-    want(space);
-    if (const auto behind = find_behind(space); !behind.empty()) {
-      want(behind);
+    if (find_stream(space).empty()) {
+      want(space);
+    }
+    if (const auto first = find_first(space); !first.empty()) {
+      want(first);
     }
   }
   return observed;
@@ -211,8 +225,8 @@ SpaceSet Solver::belonging(int64_t stage, const SpaceSet& needed) const {
 }
 
 std::string Solver::find_root(const std::string& space) const {
-  const auto behind = find_behind(space);
-  return behind.empty() ? space : find_root(behind);
+  const auto first = find_first(space);
+  return first.empty() ? space : find_root(first);
 }
 
 double Solver::cost(const std::string& space, int64_t stage) const {
@@ -226,15 +240,15 @@ double Solver::cost(const std::string& space, int64_t stage) const {
 std::vector<std::string> Solver::in_turn(const SpaceSet& spaces, int64_t stage) const {
   auto open = spaces;
   for (const auto& space : spaces) {
-    if (const auto behind = find_behind(space); !behind.empty()) {
-      open.insert(behind);
+    if (const auto first = find_first(space); !first.empty()) {
+      open.insert(first);
     }
   }
   std::vector<std::string> order;
   while (!open.empty()) {
     std::vector<std::string> next;
     std::copy_if(open.begin(), open.end(), std::back_inserter(next), [&](const auto& space) {
-      return !open.contains(find_behind(space));
+      return !open.contains(find_first(space));
     });
     std::stable_sort(next.begin(), next.end(), [&](const auto& left, const auto& right) {
       return cost(left, stage) > cost(right, stage);
@@ -252,6 +266,9 @@ std::optional<maps::Map> Solver::find_map(
     int64_t stage,
     const stats::Moments& moments,
     const std::map<std::string, Future>& found) const {
+  if (const auto stream = find_stream(space); !stream.empty()) {
+    return found.at(stream).get();
+  }
   const auto* gradients = find_gradients(space, stage);
   if (gradients != nullptr && options_.rank != maps::Rank::kComplete) {
     return solve_by_gradients(space, stage, *gradients, nullptr);

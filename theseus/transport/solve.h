@@ -69,6 +69,11 @@ class Solver {
   bool belongs(const std::string& space, int64_t stage) const;
   // The space whose map says what the statistics of `space` leave open; empty: none.
   std::string find_behind(const std::string& space) const;
+  // The space whose map is also that of `space`: with Options::stream, of what is added to the residual
+  // stream, the stream as the block's MLP finds it. Empty: none.
+  std::string find_stream(const std::string& space) const;
+  // The one of these two that there is.
+  std::string find_first(const std::string& space) const;
   std::vector<Writer> writers_of(const std::string& space, int64_t stage) const;
   const stats::PairMoments* find_moments(
       const std::string& space, const stats::Moments& moments) const;
