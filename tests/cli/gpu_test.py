@@ -32,6 +32,13 @@ class SameAsOnTheCpu(processes_test.Together):
                 self.assertEqual(self.record(ours)["device"], "cuda:0")
                 self.assert_nearly(ours, theirs, 5e-4)
 
+    def test_dtypes(self):
+        """What is rounded on the way changes the maps as much as the rounding, and no more."""
+        for dtype, bound in (("tf32", 2e-2), ("bfloat16", 1e-1)):
+            ours = self.carry("--dtype", dtype, out=dtype, device="cuda")
+            self.assertEqual(self.record(ours)["dtype"], dtype)
+            self.assert_nearly(ours, self.carry(out=f"{dtype}-cpu"), bound)
+
     def test_alignment_of_a_gpu_serves_the_cpu(self):
         alignment = self.carry(out="alignment", command="align", device="cuda")
         ours = self.carry(out="ours", source=None, calibration=None, alignment=alignment)

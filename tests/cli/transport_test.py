@@ -98,6 +98,21 @@ class Output(PairTest):
         self.refused(*self.words(out="no", source=None, calibration=None, alignment=pair), "--stream",
                      says="--stream belongs to the making of the maps")
 
+    def test_dtype(self):
+        """The maps of what bfloat16 computes are near those of float32, and the record says so."""
+        many = self.write("many.safetensors", {"pixel_values": images(64)})
+        plain, rounded = (self.carry("--write", "update", "--dtype", dtype, out=dtype, calibration=many)
+                          for dtype in ("float32", "bfloat16"))
+        self.assertEqual(self.record(rounded)["dtype"], "bfloat16")
+        self.assertEqual(self.record(plain)["dtype"], "float32")
+        ours, theirs = (read_safetensors(out / "update.safetensors") for out in (plain, rounded))
+        for name in (KEY, "blocks.3.mlp.fc2.weight"):
+            off = math.dist(ours[name].values(), theirs[name].values()) / math.hypot(*ours[name].values())
+            self.assertGreater(off, 1e-4, name)
+            self.assertLess(off, 0.2, name)  # 0.10: narrow models, whose weak directions turn
+        self.refused(*self.words(out="no"), "--dtype", "tf32", says="--dtype tf32 is for GPUs")
+        self.refused(*self.words(out="no"), "--dtype", "int8", says="unknown dtype 'int8'")
+
     def test_batches_do_not_matter(self):
         """Layer norms without a shift miss a direction, which must not be made up from rounding."""
         models = {}

@@ -45,4 +45,16 @@ c10::ScalarType parse_compute_dtype(const std::string& text) {
   return found->second;
 }
 
+Tf32::Tf32(bool on) : on_(on) {
+  if (on_) {
+    at::globalContext().setAllowTF32CuBLAS(true);
+  }
+}
+
+Tf32::~Tf32() {
+  if (on_) {
+    at::globalContext().setAllowTF32CuBLAS(false);
+  }
+}
+
 }  // namespace theseus

@@ -18,4 +18,17 @@ c10::Device cuda_device_of(int n);
 // "float32", "bfloat16" or "float16": what the forward pass computes in. Throws InputError.
 c10::ScalarType parse_compute_dtype(const std::string& text);
 
+// While it lives a GPU rounds the factors of float32 products to 10 bits, which is many times faster. So it is
+// for all threads of the program: nothing exact may run beside.
+class Tf32 {
+ public:
+  explicit Tf32(bool on);
+  ~Tf32();
+  Tf32(const Tf32&) = delete;
+  Tf32& operator=(const Tf32&) = delete;
+
+ private:
+  bool on_;
+};
+
 }  // namespace theseus

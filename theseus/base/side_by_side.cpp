@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
@@ -15,19 +19,83 @@ namespace {
 // More threads than this get in each other's way at the driver.
 constexpr size_t kThreads = 6;
 
-// Memory goes back to the stream that it came from, for the next task there: so a task's work is done when
-// the task is, and not only queued.
-void run_on_own_stream(c10::Device device, const std::function<void()>& work) {
-  const c10::impl::VirtualGuardImpl gpu(device.type());
-  const auto stream = gpu.getStreamFromGlobalPool(device);
-  const c10::StreamGuard guard(stream);
-  try {
-    work();
-  } catch (...) {
-    stream.synchronize();
-    throw;
+using Work = std::function<void()>;
+
+// Threads with a stream of their own, which stay when their work is done: libtorch keeps some tens of megabytes
+// on the GPU for every thread and stream that ever met.
+class Hands {
+ public:
+  // `urgent`: on a stream that goes before others.
+  std::future<void> start(c10::Device device, bool urgent, Work work) {
+    auto* hand = take({device.index(), urgent});
+    if (hand == nullptr) {
+      hand = new Hand{.kind = {device.index(), urgent}};
+      std::thread([this, device, hand] { serve(device, *hand); }).detach();
+    }
+    const std::lock_guard lock(hand->mutex);
+    hand->work = std::move(work);
+    hand->done = {};
+    auto future = hand->done.get_future();
+    hand->called.notify_one();
+    return future;
   }
-  stream.synchronize();
+
+ private:
+  using Kind = std::pair<int, bool>;
+  struct Hand {
+    Kind kind;
+    std::mutex mutex;
+    std::condition_variable called;
+    Work work;
+    std::promise<void> done;
+  };
+
+  Hand* take(const Kind& kind) {
+    const std::lock_guard lock(mutex_);
+    auto& idle = idle_[kind];
+    if (idle.empty()) {
+      return nullptr;
+    }
+    auto* hand = idle.back();
+    idle.pop_back();
+    return hand;
+  }
+
+  // Memory goes back to the stream that it came from, for the next work there: so work is done when it is
+  // computed, and not only queued.
+  void serve(c10::Device device, Hand& hand) {
+    const c10::impl::VirtualGuardImpl gpu(device.type());
+    const auto stream = gpu.getStreamFromGlobalPool(device, hand.kind.second);
+    const c10::StreamGuard guard(stream);
+    while (true) {
+      std::unique_lock lock(hand.mutex);
+      hand.called.wait(lock, [&] { return static_cast<bool>(hand.work); });
+      auto work = std::exchange(hand.work, nullptr);
+      auto done = std::move(hand.done);
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        work();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      stream.synchronize();
+      work = nullptr;  // what it holds goes before anyone hears that it is done
+      {
+        const std::lock_guard idle(mutex_);
+        idle_[hand.kind].push_back(&hand);
+      }
+      failure ? done.set_exception(failure) : done.set_value();
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<Kind, std::vector<Hand*>> idle_;
+};
+
+Hands& hands() {
+  static auto& all = *new Hands;  // for ever: its threads wait until the program ends
+  return all;
 }
 
 // libtorch loads its linear algebra for GPUs when it is first asked for some, and must not be asked by two
@@ -48,23 +116,25 @@ void finish_queued(c10::Device device) {
 }
 
 void run_side_by_side(c10::Device device, const std::vector<std::function<void()>>& tasks) {
+  if (!device.is_cpu()) {
+    load_linear_algebra(device);
+  }
   if (device.is_cpu() || tasks.size() < 2) {
     for (const auto& task : tasks) {
       task();
     }
     return;
   }
-  load_linear_algebra(device);
   finish_queued(device);
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (auto i = next++; i < tasks.size(); i = next++) {
-      tasks[i]();
-    }
-  };
+  const auto count = std::min(kThreads, tasks.size());
+  std::atomic<size_t> next = count;
   std::vector<std::future<void>> threads;
-  for (size_t i = 0; i < std::min(kThreads, tasks.size()); ++i) {
-    threads.push_back(std::async(std::launch::async, [&] { run_on_own_stream(device, work); }));
+  for (size_t own = 0; own < count; ++own) {
+    threads.push_back(hands().start(device, /*urgent=*/own == 0, [&, own] {
+      for (auto i = own; i < tasks.size(); i = next++) {
+        tasks[i]();
+      }
+    }));
   }
   std::exception_ptr failure;
   for (auto& thread : threads) {
@@ -92,8 +162,21 @@ void Aside::run(std::function<void()> task) {
     return;
   }
   finish_queued(device_);
-  running_ = std::async(std::launch::async, [device = device_, task = std::move(task)] {
-    run_on_own_stream(device, task);
+  running_ = hands().start(device_, /*urgent=*/false, std::move(task));
+}
+
+void Aside::warm_up() {
+  if (device_.is_cpu()) {
+    return;
+  }
+  running_ = hands().start(device_, /*urgent=*/true, [device = device_] {
+    load_linear_algebra(device);
+    for (const auto dtype : {at::kFloat, at::kDouble}) {
+      const auto one = at::eye(512, at::TensorOptions(device).dtype(dtype));
+      const auto factor = at::linalg_cholesky(one + at::mm(one, one));
+      at::linalg_solve_triangular(factor, one, /*upper=*/false);
+      at::linalg_eigh(one);
+    }
   });
 }
 

@@ -15,7 +15,8 @@ namespace theseus {
 // Waits until what the calling thread has queued there is computed; on a CPU it is.
 void finish_queued(c10::Device device);
 
-// Runs all of them. Throws what one of them threw, when all have ended.
+// Runs all of them; one may wait for another before it, and the first goes before others on the GPU. Throws
+// what one of them threw, when all have ended.
 void run_side_by_side(c10::Device device, const std::vector<std::function<void()>>& tasks);
 
 // Runs one task at a time beside its maker. What it reads must be computed, not queued.
@@ -29,6 +30,8 @@ class Aside {
   // Waits for the task before and throws what it threw.
   void run(std::function<void()> task);
   void wait();
+  // Run first: loads what linear algebra on a GPU needs, which takes some tenths of a second.
+  void warm_up();
 
  private:
   c10::Device device_;

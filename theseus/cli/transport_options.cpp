@@ -78,7 +78,7 @@ constexpr const char* kOfTheMaps[] = {
     "--calibration", "--method", "--match",      "--center",     "--whiten", "--ridge",
     "--rank",        "--depth",  "--batches",    "--batch-size", "--memory", "--save-every",
     "--split",       "--shots",  "--max-length", "--in-order",   "--pack",   "--wording",
-    "--second",      "--answer", "--statistics", "--stream"};
+    "--second",      "--answer", "--statistics", "--stream",     "--dtype"};
 
 }  // namespace
 
@@ -259,6 +259,10 @@ void TransportOptions::add(CLI::App& app, For command) {
         "--write", job_.write,
         "model, update or adapter (default: adapter for an adapter, else model)");
   }
+  app.add_option(
+         "--dtype", dtype_,
+         "run the models in float32, bfloat16, float16 or, on a GPU, tf32; all else is exact")
+      ->capture_default_str();
   app.add_option("--device", device_, "cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--threads", threads_, "processor threads (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
@@ -339,6 +343,14 @@ output::JobOptions TransportOptions::job() const {
     at::set_num_threads(static_cast<int>(threads_));
   }
   job.placement.device = parse_device(device_);
+  job.placement.tf32 = dtype_ == "tf32";
+  require(
+      !job.placement.tf32 || job.placement.device.is_cuda(),
+      "--dtype tf32 is for GPUs; use --device cuda");
+  require(
+      dtype_ == "float32" || !job.labels, "--dtype ", dtype_,
+      " does not go with --labels: gradients are taken in float32");
+  job.placement.dtype = parse_compute_dtype(job.placement.tf32 ? "float32" : dtype_);
   job.norms = chosen<transport::Norms>(
       "norms", norms_,
       {{"diagonal", transport::Norms::kDiagonal},

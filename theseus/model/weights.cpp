@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/version.h>
 
+#include "theseus/base/bring.h"
 #include "theseus/base/error.h"
 #include "theseus/model/layers.h"
 
@@ -26,7 +27,8 @@ at::Tensor Weights::placed(const at::Tensor& tensor, const std::string& name) co
   require(
       at::isFloatingType(tensor.scalar_type()), name, " has dtype ", tensor.scalar_type(),
       "; weights must be floating point");
-  const auto value = tensor.to(placement_.device, placement_.dtype);
+  const bool far = tensor.device() != placement_.device;
+  const auto value = (far ? bring(tensor, placement_.device) : tensor).to(placement_.dtype);
   require(
       all_finite(value), name, " holds NaN or infinity",
       tensor.scalar_type() == placement_.dtype ? "" : " after conversion to the compute dtype");

@@ -16,6 +16,7 @@ namespace theseus::model {
 struct Placement {
   c10::Device device = c10::Device(c10::kCPU);
   c10::ScalarType dtype = c10::kFloat;  // of weights and activations alike
+  bool tf32 = false;  // where calibration runs through the model, a GPU rounds factors to TF32
 };
 
 // A model's tensors on the device, each brought there when first asked for and kept until its block

@@ -102,7 +102,8 @@ ordered_json describe_job(
   record["alpha"] = options.alpha;
   record["write"] = write;
   record["device"] = c10::str(options.placement.device);
-  record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
+  record["dtype"] = options.words.value("dtype", "float32");  // of the forward passes
+  record["threads"] = at::get_num_threads();                  // the last bits of sums depend on it
   add_processes(options, record);
   record["depth"] =
       opened.alignment
@@ -129,10 +130,18 @@ bool is_whole(const fs::path& out, const std::string& write) {
   }
 }
 
+// A GPU gets ready while files are opened.
+std::unique_ptr<Aside> warming(c10::Device device) {
+  auto aside = std::make_unique<Aside>(device);
+  aside->warm_up();
+  return aside;
+}
+
 }  // namespace
 
 Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     : options_(options),
+      warming_(warming(options_.placement.device)),
       opened_(open_all(options_, watch)),
       write_(write_word(options_, &*opened_.update, maps::method(method_word(options_, opened_)))),
       work_(options_.out, identity_of(options_, opened_), options_.fresh),

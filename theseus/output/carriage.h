@@ -1,12 +1,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "theseus/base/side_by_side.h"
 #include "theseus/output/carried_files.h"
 #include "theseus/output/job_maps.h"
 #include "theseus/output/work_directory.h"
@@ -39,6 +41,7 @@ class Carriage {
   void end_group(int64_t first);
 
   JobOptions options_;
+  std::unique_ptr<Aside> warming_;
   Opened opened_;
   std::string write_;
   WorkDirectory work_;

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/device.h"
 #include "theseus/base/error.h"
 
 namespace theseus::stats {
@@ -20,6 +21,11 @@ std::set<std::string> roles_of(const std::set<std::string>& spaces) {
 int64_t tokens_of(const Sequences& side) {
   return side.kept.defined() ? side.kept.sum().item<int64_t>()
                              : side.rows.size(0) * side.rows.size(1);
+}
+
+// Matching and summing are exact, whatever the models compute in.
+at::Tensor in_full(const at::Tensor& rows) {
+  return rows.scalar_type() == at::kDouble ? rows : rows.to(at::kFloat);
 }
 
 // Images are looked at by the first stage alone, and large: there is no need to bring them to a GPU again.
@@ -123,12 +129,12 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
       continue;
     }
     with_context("pairing the rows of " + space, [&] {
-      PairedRows paired{other->second, rows};
+      PairedRows paired{in_full(other->second), in_full(rows)};
       int64_t tokens = 0;
       if (rows.dim() == 3) {
         const auto tower = model::tower_of_space(space);
-        const auto left = sequences(source, tower, other->second);
-        const auto right = sequences(target, tower, rows);
+        const auto left = sequences(source, tower, paired.source);
+        const auto right = sequences(target, tower, paired.target);
         paired = collect_.matchers.at(tower)->match(left, right);
         tokens = std::min(tokens_of(left), tokens_of(right));
       }
@@ -203,6 +209,7 @@ void Walk::run(
       source_, source_.begin(inputs_of(batch.source, first), &source_capture_), batch.source_spans};
   Side target{
       target_, target_.begin(inputs_of(batch.target, first), &target_capture_), batch.target_spans};
+  const bool tf32 = target_.weights().placement().tf32;
   // Nothing is learned from what a head writes, and over a vocabulary it would be large.
   source.pass.last_token_only = target.pass.last_token_only = true;
   source.pass.streams = std::move(state.source);
@@ -211,11 +218,13 @@ void Walk::run(
   target.pass.kept = std::move(state.target_kept);
   {
     const Stopwatch watch(seconds_, "forward");
+    const Tf32 rounded(tf32);
     rerun_before(first, source, target);
   }
   for (int64_t stage = first; stage < last; ++stage) {
     {
       const Stopwatch watch(seconds_, "forward");
+      const Tf32 rounded(tf32);
       step(stage, source, target);
     }
     const Stopwatch watch(seconds_, "statistics");

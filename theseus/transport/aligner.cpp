@@ -1,6 +1,7 @@
 #include "theseus/transport/aligner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -297,7 +298,7 @@ void Aligner::solve_group(
     Aside& handover) {
   std::map<int64_t, MapSet> ahead;  // this process's share
   if (!processes().alone()) {
-    const Stopwatch watch(seconds_, "solve");
+    const Stopwatch watch(solving_, "solve");
     auto mine = share_of(processes(), solver, group, needed, method_->needs.weight_cross);
     for (auto stage = group.first; stage < group.second; ++stage) {
       solver.remember_outer(moments[stage]);
@@ -307,7 +308,7 @@ void Aligner::solve_group(
   }
   for (auto stage = group.first; stage < group.second; ++stage) {
     auto solved = [&] {
-      const Stopwatch watch(seconds_, processes().alone() ? "solve" : "exchange");
+      const Stopwatch watch(solving_, processes().alone() ? "solve" : "exchange");
       return processes().alone() ? solver.solve(stage, moments[stage], needed)
                                  : gathered(processes(), ahead[stage], device());
     }();
@@ -353,7 +354,13 @@ void Aligner::run(
        .in_order = options_.in_order});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device());
-  Aside handover(options_.in_order || sink.runs_models ? c10::Device(c10::kCPU) : device());
+  // On a GPU the next group is walked while this one is solved and the one before is carried. Processes
+  // exchange what they know in one order, and so in one thread.
+  const bool one_by_one =
+      options_.in_order || sink.runs_models || target_.weights().placement().tf32;
+  const auto beside = one_by_one ? c10::Device(c10::kCPU) : device();
+  Aside handover(beside);
+  Aside solving(processes().alone() ? beside : c10::Device(c10::kCPU));
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
   if (!processes().alone() && !plan.spill && batches > 0) {
@@ -361,6 +368,7 @@ void Aligner::run(
   }
   const auto save = [&](const Position& reached) {
     if (processes().first() && memory.is_due(reached)) {
+      solving.wait();
       handover.wait();  // what is saved must not be ahead of what is on disk
       memory.save(reached, moments, solver.outer());
     }
@@ -396,11 +404,14 @@ void Aligner::run(
       stats::add_up(processes(), device(), moments);
     }
     tell(batches, "solving");
-    solve_group(solver, group, needed, moments, sink, handover);
+    solving.run([&, group, seen = std::exchange(moments, {})]() mutable {
+      solve_group(solver, group, needed, seen, sink, handover);
+    });
     save({last, 0});
   }
+  solving.wait();
   handover.wait();
-  for (const auto& spent : {walk.seconds(), handing_over_}) {
+  for (const auto& spent : {walk.seconds(), solving_, handing_over_}) {
     for (const auto& [phase, seconds_of_it] : spent) {
       seconds_[phase] += seconds_of_it;
     }

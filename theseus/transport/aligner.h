@@ -140,7 +140,7 @@ class Aligner {
   bool same_words_ = true;  // or nothing to compare them by
   std::vector<Load> loads_;
   Seconds seconds_;
-  Seconds handing_over_;  // spent by the sink
+  Seconds solving_, handing_over_;  // spent beside the walk, by solving and by the sink
 };
 
 }  // namespace theseus::transport

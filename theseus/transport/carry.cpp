@@ -14,6 +14,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "theseus/base/bring.h"
 #include "theseus/base/error.h"
 #include "theseus/update/norm.h"
 
@@ -49,7 +50,8 @@ const maps::Map& map_of(const MapSet& maps, const std::string& space, int64_t wi
 
 // Axis `axis` of `value` through T, where T is.
 at::Tensor through(const at::Tensor& value, const maps::Map& map, int64_t axis) {
-  const auto delta = value.to(map.device());
+  const auto device = map.device();
+  const auto delta = value.device() == device ? value : bring(value, device);
   if (const auto& factors = map.factors; factors.defined()) {
     if (delta.dim() == 1) {
       return factors.after(delta.unsqueeze(0)).squeeze(0);

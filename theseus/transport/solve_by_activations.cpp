@@ -14,6 +14,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/bring.h"
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/row_gram.h"
@@ -180,9 +181,7 @@ std::pair<at::Tensor, at::Tensor> Solver::layer_of(
     const auto stored = block == nullptr || parameter.block == model::kOuter
                             ? model.checkpoint().tensor(parameter.stored)
                             : stats::blended(source_, *block, tensor);
-    // A copy, so that the file's pages can go.
-    const auto result =
-        stored.to(device, stored.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+    const auto result = bring(stored, device);  // a copy, so that the file's pages can go
     model.checkpoint().forget(parameter.stored);
     return result;
   };
