@@ -51,6 +51,11 @@ CALIBRATION = 10  # batches of 32
 LIMIT = 1000  # images to choose a strength on, and to measure on
 
 
+def learns(method):
+    """Whether it is told labels."""
+    return method.startswith("gradient") or "mask" in method
+
+
 def read_idx(path):
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rb") as file:
@@ -212,8 +217,8 @@ class Bench:
                     "compare", "--source", source, "--target", target, "--setting", task, tuned,
                     layout + str(data), "--methods", ",".join(usable), "--batches", CALIBRATION,
                     "--validation", "train", "--test", "test", "--limit", LIMIT, "--step", 0.5, "--to",
-                    5, "--seed", seed, "--labels", "--out", work, "--json",
-                    *(["--depth", rule] if rule else []))
+                    5, "--seed", seed, "--out", work, "--json", *(["--depth", rule] if rule else []),
+                    *(["--labels"] if any(learns(method) for method in usable) else []))
                 for row in json.loads(said)["rows"]:
                     rows[row["method"] + (f", {rule}" if rule else "")] = row["cells"][task]
                 shutil.rmtree(work, ignore_errors=True)
