@@ -56,39 +56,49 @@ void merge(
     c10::Device device,
     const std::string& space,
     Moments& moments) {
-  const auto pack = [&] {
-    cluster::Parcel parcel;
-    json names = json::array();
-    if (const auto found = moments.find(space); found != moments.end()) {
-      for (const auto& [name, tensor] : found->second.tensors()) {
-        names.push_back(name);
-        parcel.tensors.push_back(tensor);
-      }
-    }
-    parcel.text = names.dump();
-    return parcel;
+  const auto mine = [&] {
+    const auto found = moments.find(space);
+    return packed(found == moments.end() ? Moments() : Moments{*found});
   };
-  const auto unpack = [](const cluster::Parcel& parcel) {
-    std::map<std::string, at::Tensor> tensors;
-    const auto names = json::parse(parcel.text);
-    for (size_t i = 0; i < names.size(); ++i) {
-      tensors[names[i].get<std::string>()] = parcel.tensors[i];
-    }
-    return tensors;
-  };
-  for (const auto& parcel : processes.gather_in_first(pack())) {
-    if (const auto tensors = unpack(parcel); !tensors.empty()) {
-      const auto other = PairMoments::from(tensors).to(device);
-      const auto [found, fresh] = moments.try_emplace(space, other);
+  for (const auto& parcel : processes.gather_in_first(mine())) {
+    for (const auto& [name, theirs] : unpacked(parcel)) {
+      const auto other = theirs.to(device);
+      const auto [found, fresh] = moments.try_emplace(name, other);
       if (!fresh) {
         found->second.merge(other);
       }
     }
   }
-  moments[space] = PairMoments::from(unpack(processes.from_first(pack()))).to(device);
+  moments[space] = unpacked(processes.from_first(mine())).at(space).to(device);
 }
 
 }  // namespace
+
+cluster::Parcel packed(const Moments& moments) {
+  cluster::Parcel parcel;
+  json names = json::array();
+  for (const auto& [space, pair] : moments) {
+    for (const auto& [name, tensor] : pair.tensors()) {
+      names.push_back({space, name});
+      parcel.tensors.push_back(tensor);
+    }
+  }
+  parcel.text = names.dump();
+  return parcel;
+}
+
+Moments unpacked(const cluster::Parcel& parcel) {
+  std::map<std::string, std::map<std::string, at::Tensor>> pairs;
+  const auto names = json::parse(parcel.text);
+  for (size_t i = 0; i < names.size(); ++i) {
+    pairs[names[i].at(0)][names[i].at(1)] = parcel.tensors[i];
+  }
+  Moments moments;
+  for (const auto& [space, tensors] : pairs) {
+    moments[space] = PairMoments::from(tensors);
+  }
+  return moments;
+}
 
 void add_up(
     const cluster::Processes& processes, c10::Device device, std::map<int64_t, Moments>& moments) {

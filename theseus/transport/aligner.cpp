@@ -190,6 +190,7 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .observed = observed,
       .kept = rows_kept_of(observed),
       .needed = needed,
+      .columns = solver.columns_of(needed),
       .grams = grams(),
       .source_tokens = source_tokens_,
       .target_tokens = target_tokens_,
