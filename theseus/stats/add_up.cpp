@@ -1,5 +1,6 @@
 #include "theseus/stats/add_up.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -30,6 +31,12 @@ json outline(const std::map<int64_t, Moments>& moments) {
   return result;
 }
 
+bool adds_up(const json& tensors) {
+  const auto names = tensors.items();
+  return std::all_of(
+      names.begin(), names.end(), [](const auto& item) { return kSums.contains(item.key()); });
+}
+
 // What the processes have between them; null for a space that they hold in forms which differ.
 json united(const std::vector<std::string>& outlines) {
   json all = json::object();
@@ -39,11 +46,7 @@ json united(const std::vector<std::string>& outlines) {
       for (const auto& [space, tensors] : spaces.items()) {
         auto& known = all[stage];
         const bool same = !known.contains(space) || known[space] == tensors;
-        bool sums = true;
-        for (const auto& [name, shape] : tensors.items()) {
-          sums = sums && kSums.contains(name);
-        }
-        known[space] = same && sums ? tensors : json();
+        known[space] = same && adds_up(tensors) ? tensors : json();
       }
     }
   }
@@ -70,6 +73,24 @@ void merge(
     }
   }
   moments[space] = unpacked(processes.from_first(mine())).at(space).to(device);
+}
+
+// Of all processes' tensors of these shapes; this one's may be missing.
+std::map<std::string, at::Tensor> sums_of(
+    const cluster::Processes& processes,
+    c10::Device device,
+    const json& shapes,
+    std::map<std::string, at::Tensor> mine) {
+  for (const auto& [name, shape] : shapes.items()) {
+    const auto dtype = name == "rows" || name == "distinct" ? at::kLong : at::kDouble;
+    auto& sum = mine[name];
+    if (!sum.defined()) {
+      const auto where = dtype == at::kLong ? c10::Device(at::kCPU) : device;
+      sum = at::zeros(shape.get<std::vector<int64_t>>(), at::TensorOptions(dtype).device(where));
+    }
+    processes.sum(sum);
+  }
+  return mine;
 }
 
 }  // namespace
@@ -113,23 +134,12 @@ void add_up(
         merge(processes, device, space, here);
         continue;
       }
-      std::map<std::string, at::Tensor> sums;
+      std::map<std::string, at::Tensor> mine;
       if (const auto found = here.find(space); found != here.end()) {
-        for (const auto& [name, tensor] : found->second.tensors()) {
-          sums[name] = tensor;
-        }
+        const auto tensors = found->second.tensors();
+        mine.insert(tensors.begin(), tensors.end());
       }
-      for (const auto& [name, shape] : shapes.items()) {
-        const auto dtype = name == "rows" || name == "distinct" ? at::kLong : at::kDouble;
-        auto& sum = sums[name];
-        if (!sum.defined()) {
-          const auto where = dtype == at::kLong ? c10::Device(at::kCPU) : device;
-          sum =
-              at::zeros(shape.get<std::vector<int64_t>>(), at::TensorOptions(dtype).device(where));
-        }
-        processes.sum(sum);
-      }
-      here.insert_or_assign(space, PairMoments::from(sums));
+      here.insert_or_assign(space, PairMoments::from(sums_of(processes, device, shapes, mine)));
     }
   }
 }
