@@ -106,7 +106,7 @@ class SameResult(Together):
         """What one process gives; computed once for all tests."""
         kept = self.models / "-".join(["alone", *(f"{name}={changed[name]}" for name in sorted(changed))])
         if not kept.exists():
-            shutil.move(self.carry(out="alone", **changed), kept)
+            shutil.move(self.carry(out="once", **changed), kept)
         return kept
 
     def test_two_batches_to_the_bit(self):
