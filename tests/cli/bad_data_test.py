@@ -134,12 +134,23 @@ class BadTexts(CommandTest):
         return json.loads(self.theseus("evaluate", self.bert, "--data", self.texts(*texts), "--json",
                                        "--quiet", *more).stdout)
 
-    def test_labels_beyond_the_head(self):
+    def labelled(self, *labels):
         file = self.here / "texts.jsonl"
-        file.write_text("".join(json.dumps({"text": "a film", "label": label}) + "\n"
-                                for label in (0, 7)))
+        file.write_text("".join(json.dumps({"text": f"a film {i}", "label": label}) + "\n"
+                                for i, label in enumerate(labels)))
+        return file
+
+    def test_labels_beyond_the_head(self):
+        """Of what is measured on; what is not drawn may have any."""
+        file = self.labelled(0, 7)
         self.refused("evaluate", self.bert, "--data", file, "--quiet", says=[
             "label 7 is beyond the head's 4 classes, 0 to 3; the labels here are 0, 7"])
+        self.refused("evaluate", self.bert, "--data", self.labelled(4), "--quiet",
+                     says="label 4 is beyond the head's 4 classes")
+        words = ["evaluate", self.bert, "--quiet", "--json", "--data", self.labelled(0, 1, 2, 3, 2, 1, 7),
+                 "--limit", "2"]
+        self.assertEqual(json.loads(self.theseus(*words).stdout)["count"], 2)
+        self.refused(*words[:-2], says="label 7 is beyond")
         file.write_text("")
         self.refused("evaluate", self.bert, "--data", file, says="texts.jsonl: the file is empty")
         self.refused("evaluate", self.bert, "--data", self.texts("a film"), "--answer", "{text}",
@@ -166,12 +177,6 @@ class BadTexts(CommandTest):
         self.assertIn("1 texts were longer", short["notes"][0])
         self.refused("evaluate", self.bert, "--data", self.texts("a"), "--max-length", "21", "--quiet",
                      says="the model takes at most 20 tokens")
-
-    def test_labels_beyond_the_head(self):
-        file = self.here / "texts.jsonl"
-        file.write_text('{"text": "a", "label": 4}\n')
-        self.refused("evaluate", self.bert, "--data", file, "--quiet",
-                     says="label 4 is beyond the head's 4 classes")
 
 
 if __name__ == "__main__":

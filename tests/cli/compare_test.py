@@ -170,6 +170,22 @@ class Compare(DigitsTest):
         self.theseus(*self.compare("--fresh", methods="none"))
         self.assertNotEqual(before, first.stat().st_mtime_ns)
 
+    def test_again(self):
+        """The same command, or one with more methods, measures what is missing and nothing else."""
+        cells = self.here / "c" / "cells"
+        first = self.table(*self.compare(methods="none,pad"))
+        before = support.listing(cells)
+        self.assertEqual(self.table(*self.compare(methods="none,pad")), first)
+        self.assertEqual(support.listing(cells), before)
+        (cells / "digits-pad-0.json").unlink()  # as if it had been interrupted there
+        rows, _ = self.table(*self.compare(methods="none,pad,procrustes"))
+        self.assertEqual({method: rows[method] for method in ("none", "pad")}, first[0])
+        self.assertIn("value", rows["procrustes"])
+        after = support.listing(cells)
+        measured = {"digits-pad-0.json", *(name for name, _, _ in after if "procrustes" in name)}
+        self.assertEqual([row for row in after if row[0] not in measured],
+                         [row for row in before if row[0] not in measured])
+
     def test_imitate(self):
         """Beside the others, from the same examples; strengths are chosen for it, too."""
         familiar = self.models / "digits" / "val"

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import support
+from digits import DigitsTest
 from pair import PairTest, images
 from support import BINARY, read_safetensors, tensor, write_safetensors
 
@@ -178,6 +179,36 @@ class Interrupted(SlowJob):
         self.refused(*self.words(), *SLOW, says=["images.safetensors has changed", "--fresh"])
         self.end("--fresh")
         self.refused(*self.words(), *SLOW, says=["exists", "--fresh replaces an earlier output"])
+
+
+class Drawn(DigitsTest):
+    def kill_after_save(self, words, saved):
+        """On a busy machine it may come to its end first, and then another one is tried."""
+        for _ in range(20):
+            process = subprocess.Popen([BINARY, *words], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL, cwd=self.here)
+            while not saved.exists() and process.poll() is None:
+                time.sleep(0.001)
+            process.kill()
+            if process.wait() == -signal.SIGKILL and saved.exists():
+                return
+            shutil.rmtree(saved.parent.with_suffix(""), ignore_errors=True)
+        self.fail("never killed in time")
+
+    def test_other_pictures_under_the_same_names(self):
+        """Unfinished work is not theirs: it says what it was made from, not only how that was called."""
+        data = self.here / "data"
+        shutil.copytree(self.models / "digits" / "val", data)
+        picture = next(data.rglob("*.ppm"))
+        for command, saved in (("transport", "walk.safetensors"), ("imitate", "imitated.safetensors")):
+            words = [*self.words(command, command, calibration=data, batch_size=1), "--save-every", "0"]
+            self.kill_after_save(words, self.here / f"{command}.partial" / saved)
+            was = picture.stat()
+            content = bytearray(picture.read_bytes())
+            content[-1] ^= 255
+            picture.write_bytes(content)
+            os.utime(picture, ns=(was.st_atime_ns, was.st_mtime_ns))
+            self.refused(*words, says=["what was drawn has changed since", "--fresh"])
 
 
 class Progress(SlowJob):

@@ -47,12 +47,24 @@ class Plan(PairTest):
         self.assertIn(note, self.plan("--rank", "arbitrary", *words))
         self.assertNotIn(note, self.plan("--rank", "arbitrary", "--match", "mean"))
         self.assertNotIn(note, self.plan(*words))
-        out = self.carry("--rank", "arbitrary", *words)
-        self.assertTrue(any(line.startswith(note) for line in self.record(out)["notes"]))
         self.assertEqual(few["memory_of"], "cpu")
         self.refused(*self.words("plan", statistics="rows", method="pad"), says=[
             "--statistics has no effect with method pad"])
         self.refused(*self.words("plan", statistics="all"), says=["auto moments rows"])
+
+    def test_maps_as_factors(self):
+        """As many as there will be, however what the rows leave open is filled in."""
+        words = ("--match", "mean", "--statistics", "rows")
+        counts = {}
+        for name, more in {"complete": (), "arbitrary": ("--rank", "arbitrary"),
+                           "truncate": ("--rank", "truncate"), "pinv": ("--method", "pinv")}.items():
+            record = self.record(self.carry(*words, *more, out=name))
+            counts[name] = sum("factors" in row for row in record["spaces"])
+            planned = json.loads(self.plan("--json", *words, *more))["schedule"]["statistics"]
+            self.assertEqual(planned["factored_maps"], counts[name], name)
+            self.assertEqual(any("--rank arbitrary: the rows" in note for note in record["notes"]),
+                             name == "arbitrary")
+        self.assertLess(counts["complete"], counts["truncate"])
 
     def test_without_tuned(self):
         plan = json.loads(self.plan("--json", tuned=None))

@@ -102,9 +102,16 @@ class Together(PairTest):
 
 
 class SameResult(Together):
+    def alone(self, **changed):
+        """What one process gives; computed once for all tests."""
+        kept = self.models / "-".join(["alone", *(f"{name}={changed[name]}" for name in sorted(changed))])
+        if not kept.exists():
+            shutil.move(self.carry(out="once", **changed), kept)
+        return kept
+
     def test_two_batches_to_the_bit(self):
         """Sums of two batches are the same in any order: so is everything else."""
-        alone = self.carry(out="alone", batch_size=8)
+        alone = self.alone(batch_size=8)
         for size in (2, 4):
             out = f"of{size}"
             self.together(size, *self.words(out=out, batch_size=8), "--quiet")
@@ -113,7 +120,7 @@ class SameResult(Together):
 
     def test_many_batches_to_rounding(self):
         """Eight batches: float64 sums in another order. Weights are float32, eps 1.2e-7."""
-        alone = self.carry(out="alone", batch_size=2)
+        alone = self.alone(batch_size=2)
         for size in (2, 4):
             out = f"of{size}"
             said = self.together(size, *self.words(out=out, batch_size=2), "--json")
@@ -131,9 +138,8 @@ class SameResult(Together):
                 self.assertTrue((self.here / "pair" / name).read_bytes() == content, name)
         carried = self.carry(out="carried", source=None, calibration=None,
                              alignment=self.here / "pair")
-        whole = self.carry(out="whole", batch_size=8)
         self.assertEqual((carried / "model.safetensors").read_bytes(),
-                         (whole / "model.safetensors").read_bytes())
+                         (self.alone(batch_size=8) / "model.safetensors").read_bytes())
 
     def test_methods(self):
         """With Grams of both sides, with one Gram, and from weights, without data."""
@@ -163,7 +169,7 @@ class SameResult(Together):
                 [torchrun, "--no_python", "--nproc_per_node", "1", "true"],
                 capture_output=True, check=False).returncode != 0:
             self.skipTest("there is no torchrun, or none that works with this Python")
-        alone = self.carry(out="alone", batch_size=8)
+        alone = self.alone(batch_size=8)
         done = subprocess.run(
             [torchrun, "--no_python", "--nproc_per_node", "2", "--master_port", str(free_port()),
              BINARY, *self.words(out="two", batch_size=8), "--quiet"],
@@ -205,7 +211,10 @@ class Lost(Together):
 
     def go_on(self, size):
         """The same command, to the bytes of one that was never interrupted."""
-        self.together(size, *self.words(out="whole"), *self.SLOW)
+        whole = self.models / f"whole{size}"
+        if not whole.exists():
+            self.together(size, *self.words(out="whole"), *self.SLOW)
+            shutil.move(self.here / "whole", whole)
         walk = self.here / "out.partial" / "walk.safetensors"
         first, batch = read_safetensors(walk)["position"].values()
         self.assertGreater(first, 0)
@@ -213,7 +222,7 @@ class Lost(Together):
         self.refused(*self.words(), *self.SLOW, says="processes was 2 and is now not given"
                      if size == 2 else "processes was 4 and is now not given")
         self.together(size, *self.words(), *self.SLOW)
-        self.assert_same_files(self.here / "out", self.here / "whole")
+        self.assert_same_files(self.here / "out", whole)
 
     def test_one_of_two(self):
         self.refused_once(self.lose(2, 1), ["another process was lost", "the same command goes on"])

@@ -40,9 +40,9 @@ TEST(Golden, ZeroShotTakesImagesForWhatTransformersDoes) {
   options.settings.templates = {"a {c} is not what this shows"};  // other prompts, other answers
   const auto other = measured("clip", options);
   EXPECT_LT(other.at("value"), 1.0);
-  EXPECT_EQ(other.at("prompts"), nlohmann::json({"a {c} is not what this shows"}));
+  EXPECT_EQ(other.at("prompts"), nlohmann::ordered_json({"a {c} is not what this shows"}));
   options.settings.templates.clear();  // the data bring none, so there is a common one
-  EXPECT_EQ(measured("clip", options).at("prompts"), nlohmann::json({"a photo of a {c}."}));
+  EXPECT_EQ(measured("clip", options).at("prompts"), nlohmann::ordered_json({"a photo of a {c}."}));
 }
 
 TEST(Golden, PerplexityIsThatOfTransformers) {

@@ -25,15 +25,17 @@ class ScheduleTest : public testing::Test {
     route_ = make_route(source_->architecture(), target_->architecture(), Depth::kMatch, {});
   }
 
-  Schedule schedule(int64_t memory, int64_t sequences = 1000) const {
+  Schedule schedule(int64_t memory, int64_t sequences = 1000, bool keep = false) const {
     const auto plan = make_plan(*source_, *target_, route_, {.towers = {"visual"}});
     const Solver solver(*source_, *target_, route_, maps::method("procrustes"), {});
     const auto needed = spaces_of(plan);
+    const auto observed = solver.observed_for(needed);
     const ScheduleInput input{
         .source = source_->architecture(),
         .target = target_->architecture(),
         .route = route_,
-        .observed = solver.observed_for(needed),
+        .observed = observed,
+        .kept = keep ? observed : SpaceSet(),
         .needed = needed,
         .grams = {},
         .source_tokens = {{"visual", 17}},
@@ -73,6 +75,18 @@ TEST_F(ScheduleTest, TakesOneBlockAtATimeWhenStatesFit) {
   EXPECT_GT(plenty.cost.solve, 0);
   EXPECT_GT(plenty.cost.carry, 0);
   EXPECT_FALSE(schedule(plenty.cost.peak).spill);
+}
+
+TEST_F(ScheduleTest, CountsWhatAJobGoesOnFrom) {
+  const auto beside_states = [&](int64_t sequences, bool keep) {
+    const auto cost = schedule(kPlenty, sequences, keep).cost;
+    return cost.saved - cost.states;
+  };
+  const auto sums = beside_states(10, false), rows = beside_states(10, true);
+  EXPECT_GT(sums, 0);
+  EXPECT_GT(rows, 0);
+  EXPECT_EQ(beside_states(20, false), sums);
+  EXPECT_EQ(beside_states(20, true), 2 * rows);
 }
 
 TEST_F(ScheduleTest, PutsStatesIntoFilesWhenTheyDoNotFit) {

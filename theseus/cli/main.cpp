@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   std::vector<std::pair<CLI::App*, std::function<int()>>> actions;
   for (const auto& [name, command] : all_commands()) {
     auto* words = app.add_subcommand(std::string(name), std::string(command->help));
-    actions.emplace_back(words, [name, command, action = command->add(*words)] {
+    actions.emplace_back(words, [name = name, command = command, action = command->add(*words)] {
       return act(name, *command, action);
     });
   }

@@ -174,6 +174,38 @@ void TransportOptions::read_labels(output::JobOptions& job) const {
   output::require_labels_allowed(job);
 }
 
+void TransportOptions::add_maps(CLI::App& app) {
+  auto& align = job_.align;
+  app.add_option("--method", align.method, "how maps are made: " + method_list())
+      ->capture_default_str();
+  app.add_option(
+      "--match", align.match,
+      "which tokens pair: " + matcher_words() + " (default: grid for images, tokens for text)");
+  app.add_flag("--center", align.maps.center, "take the means out of the statistics");
+  app.add_flag(
+      "--stream", align.maps.stream,
+      "give what layers add to the residual stream the map of the stream, not one of their own");
+  app.add_option("--whiten", align.maps.whiten, "whitening power p, 0 to 0.5")
+      ->capture_default_str()
+      ->check(number_error)
+      ->check(CLI::Range(0.0, 0.5));
+  app.add_option("--ridge", align.maps.ridge, "of pinv-tikhonov, relative to the mean eigenvalue")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--rank", rank_, "what the statistics leave open: complete, arbitrary or truncate")
+      ->capture_default_str();
+  app.add_option(
+         "--statistics", statistics_,
+         "what is collected of a space: moments, rows (where there are fewer than it is wide; maps "
+         "become factors) or auto, rows where that is much cheaper")
+      ->capture_default_str();
+  app.add_option(
+      "--depth", depth_,
+      "where depths differ: match blocks by similarity and share updates out (default), repeat "
+      "them "
+      "whole, or interpolate the source");
+}
+
 void TransportOptions::add(CLI::App& app, For command) {
   app_ = &app;
   auto& align = job_.align;
@@ -207,34 +239,7 @@ void TransportOptions::add(CLI::App& app, For command) {
         ->capture_default_str()
         ->check(CLI::NonNegativeNumber);
   }
-  app.add_option("--method", align.method, "how maps are made: " + method_list())
-      ->capture_default_str();
-  app.add_option(
-      "--match", align.match,
-      "which tokens pair: " + matcher_words() + " (default: grid for images, tokens for text)");
-  app.add_flag("--center", align.maps.center, "take the means out of the statistics");
-  app.add_flag(
-      "--stream", align.maps.stream,
-      "give what layers add to the residual stream the map of the stream, not one of their own");
-  app.add_option("--whiten", align.maps.whiten, "whitening power p, 0 to 0.5")
-      ->capture_default_str()
-      ->check(number_error)
-      ->check(CLI::Range(0.0, 0.5));
-  app.add_option("--ridge", align.maps.ridge, "of pinv-tikhonov, relative to the mean eigenvalue")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--rank", rank_, "what the statistics leave open: complete, arbitrary or truncate")
-      ->capture_default_str();
-  app.add_option(
-         "--statistics", statistics_,
-         "what is collected of a space: moments, rows (where there are fewer than it is wide; maps "
-         "become factors) or auto, rows where that is much cheaper")
-      ->capture_default_str();
-  app.add_option(
-      "--depth", depth_,
-      "where depths differ: match blocks by similarity and share updates out (default), repeat "
-      "them "
-      "whole, or interpolate the source");
+  add_maps(app);
   app.add_option("--batches", align.sampling.batches, "draw so many batches (default: use all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--batch-size", align.sampling.batch_size, "sequences at a time")

@@ -27,6 +27,7 @@ class TransportOptions {
 
  private:
   void add_calibration(CLI::App& app);
+  void add_maps(CLI::App& app);
   void add_labels(CLI::App& app, For command);
   void read_labels(output::JobOptions& job) const;
 

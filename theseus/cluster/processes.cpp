@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <thread>
 #include <type_traits>
@@ -29,7 +28,7 @@ constexpr int64_t kPiece = int64_t{1} << 23;
 
 at::Tensor bytes_of(const std::string& text) {
   auto bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
-  std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  std::copy(text.begin(), text.end(), bytes.data_ptr<uint8_t>());  // none where there is no text
   return bytes;
 }
 

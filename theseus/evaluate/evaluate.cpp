@@ -162,8 +162,8 @@ Measuring open_measuring(model::Model& model, const EvaluateOptions& options) {
   check_readable(model, result.examples);
   result.word = task_word(model, result.examples, options);
   const auto task = make_task(result.word);
-  task->check(model, result.examples, options.settings);
   result.order = choose(result.examples, options.limit, options.seed);
+  task->check(model, result.examples, result.order, options.settings);
   if (task->trains()) {
     const bool own = options.training.empty();
     result.seen =

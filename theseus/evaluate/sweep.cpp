@@ -161,8 +161,8 @@ Choosing open_choosing(model::Model& model, const EvaluateOptions& options) {
   result.word = task_word(model, result.examples, options);
   const auto task = make_task(result.word);
   require(!task->trains(), "a sweep measures a model as it is; task ", result.word, " would train");
-  task->check(model, result.examples, options.settings);
   result.order = choose(result.examples, options.limit, options.seed);
+  task->check(model, result.examples, result.order, options.settings);
   if (result.word == "classify" || result.word == "zero-shot") {
     require_several_classes(result.examples, result.order);
   }

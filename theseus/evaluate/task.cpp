@@ -46,6 +46,14 @@ std::string task_for(const model::Model& model, const data::Examples& examples) 
   return "probe";
 }
 
+int64_t largest_label(const data::Examples& examples, const std::vector<int64_t>& order) {
+  int64_t largest = 0;
+  for (const auto place : order) {
+    largest = std::max(largest, examples.labels[static_cast<size_t>(place)]);
+  }
+  return largest;
+}
+
 at::Tensor labels_of(const data::Examples& examples, const Step& step) {
   return gradient::labels_of(examples, step.examples);
 }

@@ -44,9 +44,13 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual bool trains() const { return false; }
-  // What can be refused before the model runs: examples that it cannot be measured on, and examples to learn from, those
-  // of `seen` at `drawn`, that do not go with them. Both throw InputError.
-  virtual void check(model::Model&, const data::Examples&, const Settings&) const {}
+  // What can be refused before the model runs: examples, those at `order`, that it cannot be measured on, and examples to
+  // learn from, those of `seen` at `drawn`, that do not go with them. Both throw InputError.
+  virtual void check(
+      model::Model&,
+      const data::Examples&,
+      const std::vector<int64_t>& /*order*/,
+      const Settings&) const {}
   virtual void check_training(
       const data::Examples& /*measured*/,
       const data::Examples& /*seen*/,
@@ -79,6 +83,8 @@ std::unique_ptr<Task> make_task(const std::string& word);
 // or none would do.
 std::string task_for(const model::Model& model, const data::Examples& examples);
 
+// The largest of those at `order`, of examples that have labels.
+int64_t largest_label(const data::Examples& examples, const std::vector<int64_t>& order);
 // The label of each example of the step. Throws InputError for unlabelled ones.
 at::Tensor labels_of(const data::Examples& examples, const Step& step);  // int64 [n]
 

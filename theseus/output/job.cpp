@@ -157,7 +157,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   const auto stages = work.path() / "stages";
   fs::create_directories(stages);
   require_space(
-      work.path(), schedule.cost.files + (schedule.spill ? 2 * schedule.cost.states : 0),
+      work.path(), schedule.cost.files + 2 * schedule.cost.saved,  // the new beside the old
       "the maps");
   CarriedFiles files(work.path());
   auto rows = ordered_json::array();

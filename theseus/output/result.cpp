@@ -57,9 +57,9 @@ int64_t disk_needed(
     const model::Model& target,
     const std::vector<Disposition>& plan,
     const transport::Schedule* schedule) {
-  // Hidden states are saved now and then, the new beside the old.
+  // What a job goes on from is saved now and then, the new beside the old.
   const auto work = (write == "adapter" ? 0 : update_bytes(plan)) +
-                    (schedule != nullptr ? 2 * schedule->cost.states : 0);
+                    (schedule != nullptr ? 2 * schedule->cost.saved : 0);
   return work + (write == "model"    ? bytes_of_output(target)
                  : write == "update" ? update_bytes(plan)
                                      : 0);

@@ -1,5 +1,6 @@
 #include "theseus/stats/add_up.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -30,6 +31,12 @@ json outline(const std::map<int64_t, Moments>& moments) {
   return result;
 }
 
+bool adds_up(const json& tensors) {
+  const auto names = tensors.items();
+  return std::all_of(
+      names.begin(), names.end(), [](const auto& item) { return kSums.contains(item.key()); });
+}
+
 // What the processes have between them; null for a space that they hold in forms which differ.
 json united(const std::vector<std::string>& outlines) {
   json all = json::object();
@@ -39,11 +46,7 @@ json united(const std::vector<std::string>& outlines) {
       for (const auto& [space, tensors] : spaces.items()) {
         auto& known = all[stage];
         const bool same = !known.contains(space) || known[space] == tensors;
-        bool sums = true;
-        for (const auto& [name, shape] : tensors.items()) {
-          sums = sums && kSums.contains(name);
-        }
-        known[space] = same && sums ? tensors : json();
+        known[space] = same && adds_up(tensors) ? tensors : json();
       }
     }
   }
@@ -56,39 +59,67 @@ void merge(
     c10::Device device,
     const std::string& space,
     Moments& moments) {
-  const auto pack = [&] {
-    cluster::Parcel parcel;
-    json names = json::array();
-    if (const auto found = moments.find(space); found != moments.end()) {
-      for (const auto& [name, tensor] : found->second.tensors()) {
-        names.push_back(name);
-        parcel.tensors.push_back(tensor);
-      }
-    }
-    parcel.text = names.dump();
-    return parcel;
+  const auto mine = [&] {
+    const auto found = moments.find(space);
+    return packed(found == moments.end() ? Moments() : Moments{*found});
   };
-  const auto unpack = [](const cluster::Parcel& parcel) {
-    std::map<std::string, at::Tensor> tensors;
-    const auto names = json::parse(parcel.text);
-    for (size_t i = 0; i < names.size(); ++i) {
-      tensors[names[i].get<std::string>()] = parcel.tensors[i];
-    }
-    return tensors;
-  };
-  for (const auto& parcel : processes.gather_in_first(pack())) {
-    if (const auto tensors = unpack(parcel); !tensors.empty()) {
-      const auto other = PairMoments::from(tensors).to(device);
-      const auto [found, fresh] = moments.try_emplace(space, other);
+  for (const auto& parcel : processes.gather_in_first(mine())) {
+    for (const auto& [name, theirs] : unpacked(parcel)) {
+      const auto other = theirs.to(device);
+      const auto [found, fresh] = moments.try_emplace(name, other);
       if (!fresh) {
         found->second.merge(other);
       }
     }
   }
-  moments[space] = PairMoments::from(unpack(processes.from_first(pack()))).to(device);
+  moments[space] = unpacked(processes.from_first(mine())).at(space).to(device);
+}
+
+// Of all processes' tensors of these shapes; this one's may be missing.
+std::map<std::string, at::Tensor> sums_of(
+    const cluster::Processes& processes,
+    c10::Device device,
+    const json& shapes,
+    std::map<std::string, at::Tensor> mine) {
+  for (const auto& [name, shape] : shapes.items()) {
+    const auto dtype = name == "rows" || name == "distinct" ? at::kLong : at::kDouble;
+    auto& sum = mine[name];
+    if (!sum.defined()) {
+      const auto where = dtype == at::kLong ? c10::Device(at::kCPU) : device;
+      sum = at::zeros(shape.get<std::vector<int64_t>>(), at::TensorOptions(dtype).device(where));
+    }
+    processes.sum(sum);
+  }
+  return mine;
 }
 
 }  // namespace
+
+cluster::Parcel packed(const Moments& moments) {
+  cluster::Parcel parcel;
+  json names = json::array();
+  for (const auto& [space, pair] : moments) {
+    for (const auto& [name, tensor] : pair.tensors()) {
+      names.push_back({space, name});
+      parcel.tensors.push_back(tensor);
+    }
+  }
+  parcel.text = names.dump();
+  return parcel;
+}
+
+Moments unpacked(const cluster::Parcel& parcel) {
+  std::map<std::string, std::map<std::string, at::Tensor>> pairs;
+  const auto names = json::parse(parcel.text);
+  for (size_t i = 0; i < names.size(); ++i) {
+    pairs[names[i].at(0)][names[i].at(1)] = parcel.tensors[i];
+  }
+  Moments moments;
+  for (const auto& [space, tensors] : pairs) {
+    moments[space] = PairMoments::from(tensors);
+  }
+  return moments;
+}
 
 void add_up(
     const cluster::Processes& processes, c10::Device device, std::map<int64_t, Moments>& moments) {
@@ -103,23 +134,12 @@ void add_up(
         merge(processes, device, space, here);
         continue;
       }
-      std::map<std::string, at::Tensor> sums;
+      std::map<std::string, at::Tensor> mine;
       if (const auto found = here.find(space); found != here.end()) {
-        for (const auto& [name, tensor] : found->second.tensors()) {
-          sums[name] = tensor;
-        }
+        const auto tensors = found->second.tensors();
+        mine.insert(tensors.begin(), tensors.end());
       }
-      for (const auto& [name, shape] : shapes.items()) {
-        const auto dtype = name == "rows" || name == "distinct" ? at::kLong : at::kDouble;
-        auto& sum = sums[name];
-        if (!sum.defined()) {
-          const auto where = dtype == at::kLong ? c10::Device(at::kCPU) : device;
-          sum =
-              at::zeros(shape.get<std::vector<int64_t>>(), at::TensorOptions(dtype).device(where));
-        }
-        processes.sum(sum);
-      }
-      here.insert_or_assign(space, PairMoments::from(sums));
+      here.insert_or_assign(space, PairMoments::from(sums_of(processes, device, shapes, mine)));
     }
   }
 }

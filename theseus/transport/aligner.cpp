@@ -191,6 +191,7 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .observed = observed,
       .kept = rows_kept_of(observed),
       .needed = needed,
+      .columns = solver.columns_of(needed),
       .grams = grams(),
       .source_tokens = source_tokens_,
       .target_tokens = target_tokens_,
@@ -306,6 +307,14 @@ void Aligner::solve_group(
           mine[stage].empty() ? MapSet() : solver.solve(stage, moments[stage], mine[stage]);
     }
   }
+  const auto hand_over = [this, &sink, group](
+                             int64_t stage, const MapSet& maps, const stats::Moments& seen) {
+    const Stopwatch watch(handing_over_, "carry");
+    sink.stage(stage, maps, seen);
+    if (stage + 1 == group.second) {
+      sink.group(group.first);
+    }
+  };
   for (auto stage = group.first; stage < group.second; ++stage) {
     auto solved = [&] {
       const Stopwatch watch(solving_, processes().alone() ? "solve" : "exchange");
@@ -313,14 +322,9 @@ void Aligner::solve_group(
                                  : gathered(processes(), ahead[stage], device());
     }();
     if (processes().first()) {
-      handover.run(
-          [this, &sink, group, stage, maps = std::move(solved), seen = std::move(moments[stage])] {
-            const Stopwatch watch(handing_over_, "carry");
-            sink.stage(stage, maps, seen);
-            if (stage + 1 == group.second) {
-              sink.group(group.first);
-            }
-          });
+      handover.run([hand_over, stage, maps = std::move(solved), seen = std::move(moments[stage])] {
+        hand_over(stage, maps, seen);
+      });
     }
     moments.erase(stage);
     ahead.erase(stage);

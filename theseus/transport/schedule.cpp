@@ -29,6 +29,19 @@ std::vector<std::pair<int64_t, int64_t>> units_of(const stats::Route& route) {
   return units;
 }
 
+// Hidden states, and the sums and rows of the group that has most of them.
+int64_t saved_bytes(const std::vector<StageCost>& costs, const Schedule& schedule) {
+  int64_t most = 0;
+  for (const auto& [first, last] : schedule.groups) {
+    int64_t moments = 0;
+    for (int64_t stage = first; stage < last; ++stage) {
+      moments += costs[static_cast<size_t>(stage)].moments;
+    }
+    most = std::max(most, moments);
+  }
+  return schedule.cost.states + most;
+}
+
 // What a container's limit leaves, or no limit.
 int64_t left_in_container() {
   int64_t most = 0, used = 0;
@@ -110,6 +123,7 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
         blocks = first > 0 ? 1 : 0;
       }
     }
+    schedule.cost.saved = saved_bytes(costs, schedule);
     return schedule;
   }
   schedule.cost.states = estimator.state_bytes(input.sequences);
@@ -124,6 +138,7 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
   for (const auto& [first, last] : schedule.groups) {
     schedule.cost.peak = std::max(schedule.cost.peak, peak_of(first, last) + batch_states);
   }
+  schedule.cost.saved = saved_bytes(costs, schedule);
   return schedule;
 }
 

@@ -20,6 +20,7 @@ struct Cost {
   int64_t peak = 0;    // bytes of memory
   int64_t states = 0;  // bytes of hidden states between groups
   int64_t files = 0;   // bytes of maps and moments, where they are kept
+  int64_t saved = 0;   // bytes of states, sums and rows that a job goes on from, each time
 };
 
 // Stages of the walk in groups: each group's statistics are collected over all batches, then solved
@@ -36,9 +37,10 @@ struct ScheduleInput {
   const model::Architecture& source;
   const model::Architecture& target;
   const stats::Route& route;
-  SpaceSet observed;   // see Solver::observed_for
-  SpaceSet kept = {};  // of these, those whose rows are kept
-  SpaceSet needed;     // maps to be solved
+  SpaceSet observed;                            // see Solver::observed_for
+  SpaceSet kept = {};                           // of these, those whose rows are kept
+  SpaceSet needed;                              // maps to be solved
+  std::map<std::string, int64_t> columns = {};  // columns of factors for each row; see Solver
   stats::Grams grams;
   std::map<std::string, int64_t> source_tokens, target_tokens;  // a sequence, by tower
   std::map<std::string, int64_t> rows = {};  // of all sequences, by tower; empty: as many as tokens

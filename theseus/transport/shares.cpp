@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
 
-#include "theseus/base/error.h"
+#include "theseus/stats/add_up.h"
 
 namespace theseus::transport {
 namespace {
@@ -86,25 +86,9 @@ void agree(const cluster::Processes& processes, Position& position, stats::Momen
   if (processes.alone()) {
     return;
   }
-  json names = json::array();
-  cluster::Parcel parcel;
-  for (const auto& [space, pair] : outer) {
-    for (const auto& [name, tensor] : pair.tensors()) {
-      names.push_back({space, name});
-      parcel.tensors.push_back(tensor);
-    }
-  }
-  parcel.text = json{{"first", position.first}, {"names", names}}.dump();
-  parcel = processes.from_first(parcel);
-  const auto found = json::parse(parcel.text);
-  position = {found.at("first"), 0};
-  std::map<std::string, std::map<std::string, at::Tensor>> pairs;
-  for (size_t i = 0; i < parcel.tensors.size(); ++i) {
-    const auto& name = found.at("names")[i];
-    pairs[name.at(0)][name.at(1)] = parcel.tensors[i];
-  }
-  for (const auto& [space, tensors] : pairs) {
-    outer[space] = stats::PairMoments::from(tensors);
+  position = {std::stoll(processes.from_first(std::to_string(position.first))), 0};
+  for (const auto& [space, pair] : stats::unpacked(processes.from_first(stats::packed(outer)))) {
+    outer[space] = pair;
   }
 }
 

@@ -143,6 +143,20 @@ SpaceSet Solver::graded_for(const SpaceSet& needed) const {
   return graded;
 }
 
+std::map<std::string, int64_t> Solver::columns_of(const SpaceSet& needed) const {
+  const bool completed = method_.obeys.rank && options_.rank != maps::Rank::kTruncate;
+  const auto graded = graded_for(needed);
+  std::map<std::string, int64_t> columns;
+  for (const auto& space : needed) {
+    if (!graded.contains(space)) {  // those are made from sums
+      // What fills in the rest has as many as what is known, and those of the space behind come on top.
+      const int64_t priors = find_behind(space).empty() ? 1 : 2;
+      columns[space] = completed ? 2 * priors : 1;
+    }
+  }
+  return columns;
+}
+
 void Solver::use_gradients(std::map<int64_t, stats::Moments> gradients) {
   gradients_ = std::move(gradients);
 }

@@ -41,6 +41,10 @@ class Solver {
   // Their moments, by stage. Before any solve().
   void use_gradients(std::map<int64_t, stats::Moments> gradients);
 
+  // Where the rows of a space of `needed` are kept: columns of its map's factors for each of them. Spaces whose maps
+  // are never factors are not there.
+  std::map<std::string, int64_t> columns_of(const SpaceSet& needed) const;
+
   // Those of `needed` that solve() would solve for `stage`.
   SpaceSet belonging(int64_t stage, const SpaceSet& needed) const;
   // The space whose map comes first, so that this one's can use it: itself, when there is none.

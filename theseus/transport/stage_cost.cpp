@@ -178,9 +178,8 @@ int64_t Estimator::columns_of(const std::string& space, const Blocks& blocks) co
     return 0;
   }
   const auto [ds, dt] = widths(space, blocks.source);
-  // Completed by its own two for each row, and by those of the space behind.
-  const auto prior = in_.target.spaces.at(space).behind.empty() ? 1 : 2;
-  const auto columns = 2 * prior * rows_of(seen);
+  const auto each = in_.columns.find(space);
+  const auto columns = each == in_.columns.end() ? 0 : each->second * rows_of(seen);
   return maps::is_worthwhile(columns, ds, dt) ? columns : 0;
 }
 

@@ -1,6 +1,5 @@
 // The model's own head, or one that was carried to it.
 
-#include <algorithm>
 #include <set>
 
 #include <ATen/ATen.h>
@@ -16,10 +15,14 @@ namespace {
 constexpr const char* kNoHead =
     "this model has no classification head; use --task probe or zero-shot, or --head";
 
-std::string labels_text(const data::Examples& examples) {
+std::string labels_text(const data::Examples& examples, const std::vector<int64_t>& order) {
   constexpr size_t kShown = 10;
+  std::set<int64_t> labels;
+  for (const auto place : order) {
+    labels.insert(examples.labels[static_cast<size_t>(place)]);
+  }
   std::vector<std::string> words;
-  for (const auto label : std::set(examples.labels.begin(), examples.labels.end())) {
+  for (const auto label : labels) {
     words.push_back(c10::str(label));
   }
   return joined(words, kShown) + " (numbers are taken as they are; names of classes are counted)";
@@ -27,8 +30,11 @@ std::string labels_text(const data::Examples& examples) {
 
 class Classify : public Task {
  public:
-  void check(model::Model& model, const data::Examples& examples, const Settings& settings)
-      const override {
+  void check(
+      model::Model& model,
+      const data::Examples& examples,
+      const std::vector<int64_t>& order,
+      const Settings& settings) const override {
     require(!examples.labels.empty(), "these examples have no labels to compare with");
     const auto weight = settings.head ? settings.head->weight : find_head(model).weight;
     require(weight.defined(), kNoHead);
@@ -36,10 +42,10 @@ class Classify : public Task {
     const auto classes = static_cast<int64_t>(examples.classes.size());
     require(
         classes == 0 || told == classes, "the head has ", told, " classes and the data ", classes);
-    const auto largest = *std::max_element(examples.labels.begin(), examples.labels.end());
+    const auto largest = largest_label(examples, order);
     require(
         largest < told, "label ", largest, " is beyond the head's ", told, " classes, 0 to ",
-        told - 1, "; the labels here are ", labels_text(examples));
+        told - 1, "; the labels here are ", labels_text(examples, order));
   }
 
   void begin(

@@ -13,7 +13,11 @@ namespace {
 
 class Perplexity : public Task {
  public:
-  void check(model::Model& model, const data::Examples&, const Settings&) const override {
+  void check(
+      model::Model& model,
+      const data::Examples&,
+      const std::vector<int64_t>&,
+      const Settings&) const override {
     require(model.architecture().generation.possible, "perplexity needs a language model");
   }
 

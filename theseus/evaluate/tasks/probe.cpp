@@ -26,7 +26,11 @@ class Probe : public Task {
  public:
   bool trains() const override { return true; }
 
-  void check(model::Model&, const data::Examples& examples, const Settings&) const override {
+  void check(
+      model::Model&,
+      const data::Examples& examples,
+      const std::vector<int64_t>&,
+      const Settings&) const override {
     require(!examples.labels.empty(), kNoLabels);
   }
 
@@ -39,7 +43,7 @@ class Probe : public Task {
         measured.classes.empty() || seen.classes.empty() || seen.classes == measured.classes,
         "the training examples have the classes ", joined(seen.classes, 5), ", the others ",
         joined(measured.classes, 5), ": class i must be the same in both");
-    const auto largest = *std::max_element(seen.labels.begin(), seen.labels.end());
+    const auto largest = largest_label(seen, drawn);
     require(
         largest < count_classes(measured), "the training examples have label ", largest,
         ", the others have ", count_classes(measured), " classes");

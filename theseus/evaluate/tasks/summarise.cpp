@@ -32,7 +32,11 @@ constexpr int64_t kNewTokens = 64;  // of a summary, where nobody said
 
 class Summarise : public Task {
  public:
-  void check(model::Model& model, const data::Examples&, const Settings&) const override {
+  void check(
+      model::Model& model,
+      const data::Examples&,
+      const std::vector<int64_t>&,
+      const Settings&) const override {
     model::require_can_generate(model);
   }
 

@@ -14,7 +14,11 @@ namespace {
 
 class ZeroShot : public Task {
  public:
-  void check(model::Model&, const data::Examples& examples, const Settings&) const override {
+  void check(
+      model::Model&,
+      const data::Examples& examples,
+      const std::vector<int64_t>&,
+      const Settings&) const override {
     require(!examples.labels.empty(), "these examples have no labels to compare with");
   }
 
