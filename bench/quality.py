@@ -195,7 +195,14 @@ class Bench:
         trained = f"{self.given.steps}-{self.given.images}"
         folder = self.out / "runs" / name / trained / setting / task / str(seed)
         result = folder / "result.json"
-        if result.exists():
+        methods = self.given.methods + (SAME_ONLY if from_shape == to_shape else [])
+        rules = ["match", "repeat", "interpolate"] if from_shape[1] != to_shape[1] else [""]
+        rows = json.loads(result.read_text())["rows"] if result.exists() else {}
+        missing = {rule: [method for method in methods
+                          if method + (f", {rule}" if rule else "") not in rows
+                          and not (rule == "interpolate" and method.endswith("in-order"))]
+                   for rule in rules}
+        if "imitate" in rows and not any(missing.values()):
             return self.once(("run", name, setting, task, seed), lambda: result)
         source, s = self.model(name, from_shape, seed, "clean")
         tuned, t = self.model(name, from_shape, seed, task)
@@ -204,15 +211,13 @@ class Bench:
         data, _ = self.data(name, task)
         clean, _ = self.data(name, "clean")
         layout = "mnist:" if name == "mnist" else "fashion_mnist:"
-        methods = self.given.methods + (SAME_ONLY if from_shape == to_shape else [])
-        rules = ["match", "repeat", "interpolate"] if from_shape[1] != to_shape[1] else [""]
 
         def make():
             folder.mkdir(parents=True, exist_ok=True)
-            rows = {}
-            for rule in rules:
+            for rule, usable in missing.items():
+                if not usable:
+                    continue
                 work = folder / f"compared{rule}"
-                usable = [m for m in methods if not (rule == "interpolate" and m.endswith("in-order"))]
                 said = self.theseus(
                     "compare", "--source", source, "--target", target, "--setting", task, tuned,
                     layout + str(data), "--methods", ",".join(usable), "--batches", CALIBRATION,
@@ -222,19 +227,22 @@ class Bench:
                 for row in json.loads(said)["rows"]:
                     rows[row["method"] + (f", {rule}" if rule else "")] = row["cells"][task]
                 shutil.rmtree(work, ignore_errors=True)
-            work = folder / "imitated"
-            self.theseus("imitate", "--source", source, "--tuned", tuned, "--target", target,
-                         "--calibration", layout + str(data), "--familiar", layout + str(clean),
-                         "--batches", CALIBRATION, "--seed", seed, "--out", work, "--fresh")
-            value = self.accuracy(work, data, layout)
-            rows["imitate"] = {"value": value, "value_at_one": value, "alpha": 1}
-            shutil.rmtree(work)
+            rows["imitate"] = rows.pop("imitate", None) or imitated()
             record = {"before": self.accuracy(target, data, layout),
                       "source": self.accuracy(source, data, layout),
                       "source tuned": self.accuracy(tuned, data, layout),
                       "tuned": self.accuracy(ceiling, data, layout), "rows": rows}
             result.write_text(json.dumps(record, indent=1))
             return result
+
+        def imitated():
+            work = folder / "imitated"
+            self.theseus("imitate", "--source", source, "--tuned", tuned, "--target", target,
+                         "--calibration", layout + str(data), "--familiar", layout + str(clean),
+                         "--batches", CALIBRATION, "--seed", seed, "--out", work, "--fresh")
+            value = self.accuracy(work, data, layout)
+            shutil.rmtree(work)
+            return {"value": value, "value_at_one": value, "alpha": 1}
 
         return self.once(("run", name, setting, task, seed), make, s, t, b, c)
 
@@ -248,6 +256,12 @@ def recovered(record, value):
     return (value - record["before"]) / (record["tuned"] - record["before"])
 
 
+def shared(records):
+    """Methods that every record has."""
+    return [method for method in records[0]["rows"]
+            if all(method in record["rows"] for record in records)]
+
+
 def summary(title, columns):
     """Gap recovered at strength 1 and at the best, a column a task."""
     lines = [f"### {title}", "", "| gap recovered | " + " | ".join(columns) + " |",
@@ -255,7 +269,7 @@ def summary(title, columns):
     for key, words in (("before", "target before, %"), ("tuned", "target fine-tuned, %")):
         cells = [spread([100 * record[key] for record in records], 1) for records in columns.values()]
         lines.append(f"| {words} | " + " | ".join(cells) + " |")
-    for method in next(iter(columns.values()))[0]["rows"]:
+    for method in shared([record for records in columns.values() for record in records]):
         cells = []
         for records in columns.values():
             rows = [(record, record["rows"][method]) for record in records]
@@ -273,7 +287,7 @@ def table(title, records):
              f"{percent('source')} %, fine-tuned {percent('source tuned')} %", "",
              "| method | accuracy at 1 | accuracy at the best strength | strength | gap recovered at 1 | "
              "at the best |", "|---|---|---|---|---|---|"]
-    for method in records[0]["rows"]:
+    for method in shared(records):
         cells = [(record, record["rows"][method]) for record in records]
         one = [(r, c["value_at_one"]) for r, c in cells]
         best = [(r, c["value"]) for r, c in cells]
@@ -324,7 +338,7 @@ def main():
         together.setdefault(f"{name}, {what}, {given.seeds} seeds", {})[task] = records
         lines += table(f"{name}, {task}, {what}, {given.seeds} seeds", records)
         (given.out / "quality.md").write_text("\n".join(lines))
-        print("\n".join(lines[-len(records[0]["rows"]) - 6:]), flush=True)
+        print("\n".join(lines[-len(shared(records)) - 6:]), flush=True)
     for title, columns in together.items():
         lines += summary(title, columns)
     (given.out / "quality.md").write_text("\n".join(lines))

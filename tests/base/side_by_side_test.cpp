@@ -1,5 +1,6 @@
 #include "theseus/base/side_by_side.h"
 
+#include <future>
 #include <stdexcept>
 
 #include <ATen/ATen.h>
@@ -42,6 +43,29 @@ TEST(SideBySide, ThrowsWhatATaskThrew) {
     const std::vector<std::function<void()>> tasks = {
         [] {}, [] { throw std::invalid_argument("this one"); }, [] {}};
     EXPECT_THROW(run_side_by_side(device, tasks), std::invalid_argument) << device;
+  }
+}
+
+// As maps are solved: from work that goes on beside, in tasks that wait for earlier ones, and give work on.
+TEST(SideBySide, TasksMayWaitForEarlierOnesAndForOthers) {
+  for (const auto device : devices()) {
+    std::vector<std::promise<int>> promises(30);
+    std::vector<std::shared_future<int>> futures;
+    std::vector<std::function<void()>> tasks;
+    for (size_t i = 0; i < promises.size(); ++i) {
+      futures.push_back(promises[i].get_future().share());
+      tasks.emplace_back([&, i] { promises[i].set_value(i == 0 ? 1 : futures[i / 2].get() + 1); });
+    }
+    std::vector<int> handed;
+    Aside handover(device), solving(device);
+    solving.warm_up();
+    solving.run([&] {
+      run_side_by_side(device, tasks);
+      handover.run([&] { handed.push_back(futures.back().get()); });
+    });
+    solving.wait();
+    handover.wait();
+    EXPECT_EQ(handed, std::vector<int>{6}) << device;  // 29, 14, 7, 3, 1, 0
   }
 }
 

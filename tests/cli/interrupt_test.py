@@ -107,6 +107,10 @@ class Interrupted(SlowJob):
         """What the blocks before were updated to is read from the groups that are done."""
         self.kill_often(3, "--in-order")
 
+    def test_killed_in_bfloat16(self):
+        """States and what the stream's maps need are saved as they are."""
+        self.kill_often(3, "--dtype", "bfloat16", "--stream")
+
     def test_killed_with_states_in_files(self):
         """Killed in the middle of a group, and again when that group's files are gone: whatever was
         saved must do without them."""

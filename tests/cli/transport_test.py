@@ -110,8 +110,16 @@ class Output(PairTest):
             off = math.dist(ours[name].values(), theirs[name].values()) / math.hypot(*ours[name].values())
             self.assertGreater(off, 1e-4, name)
             self.assertLess(off, 0.2, name)  # 0.10: narrow models, whose weak directions turn
+        pair = self.carry("--dtype", "bfloat16", out="pair", command="align", calibration=many)
+        carried = self.carry("--write", "update", out="carried", source=None, calibration=None,
+                             alignment=pair)
+        self.assertEqual(self.record(carried)["dtype"], "bfloat16")  # of the maps
+        self.assertEqual((carried / "update.safetensors").read_bytes(),
+                         (rounded / "update.safetensors").read_bytes())
+        self.refused(*self.words(out="no", method="pad", calibration=None), "--dtype", "bfloat16",
+                     says="--dtype has no effect with method pad")
         self.refused(*self.words(out="no"), "--dtype", "tf32", says="--dtype tf32 is for GPUs")
-        self.refused(*self.words(out="no"), "--dtype", "int8", says="unknown dtype 'int8'")
+        self.refused(*self.words(out="no"), "--dtype", "int8", says="known: float32 bfloat16 float16 tf32")
 
     def test_batches_do_not_matter(self):
         """Layer norms without a shift miss a direction, which must not be made up from rounding."""

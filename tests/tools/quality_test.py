@@ -71,6 +71,19 @@ class Table(unittest.TestCase):
                                    "0.35 ± 0.21 | 0.90 ± 0.14 |")
         self.assertEqual(len(lines), 8)
 
+    def test_summary(self):
+        """A column a task, and only what all of them have."""
+        noise, other = self.record(0.0, 1.0, 0.25, 0.5, 1.5), self.record(0.2, 0.7, 0.3, 0.6, 3)
+        noise["rows"]["imitate"] = other["rows"]["imitate"] = {"value_at_one": 0.7, "value": 0.7, "alpha": 1}
+        other["rows"]["pad"] = {"value_at_one": 0.2, "value": 0.2, "alpha": 1}
+        lines = quality.summary("both", {"noise": [noise], "rotation": [other]})
+        self.assertEqual(lines[2:-1], [
+            "| gap recovered | noise | rotation |", "|---|---|---|",
+            "| target before, % | 0.0 ± 0.0 | 20.0 ± 0.0 |",
+            "| target fine-tuned, % | 100.0 ± 0.0 | 70.0 ± 0.0 |",
+            "| procrustes | 0.25, 0.50 ± 0.00 | 0.20, 0.80 ± 0.00 |",
+            "| imitate | 0.70 ± 0.00 | 1.00 ± 0.00 |"])
+
     def test_one_seed_has_no_spread(self):
         lines = quality.table("one", [self.record(0.0, 1.0, 0.25, 0.5, 1.5)])
         self.assertEqual(lines[6], "| procrustes | 25.00 ± 0.00 | 50.00 ± 0.00 | 1.50 ± 0.00 | "

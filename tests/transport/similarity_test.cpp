@@ -20,9 +20,10 @@ at::Tensor similarity_of(
     const std::filesystem::path& to,
     const std::filesystem::path& calibration,
     int64_t batch_size,
-    const cluster::Processes& processes = cluster::alone()) {
-  auto source = model::Model::open(from);
-  auto target = model::Model::open(to);
+    const cluster::Processes& processes = cluster::alone(),
+    const model::Placement& placement = {}) {
+  auto source = model::Model::open(from, {.placement = placement});
+  auto target = model::Model::open(to, {.placement = placement});
   const auto inputs = stats::Calibration::open(
       calibration, source.architecture(), target.architecture(), {.batch_size = batch_size});
   int64_t calls = 0, last = -1;
@@ -104,6 +105,22 @@ TEST(Similarity, IsZeroBetweenTowersAndWhereTheCalibrationDoesNotReach) {
   EXPECT_GT(found.narrow(0, 0, 2).narrow(1, 0, 4).min().item<double>(), 0);
   EXPECT_EQ(found.narrow(0, 2, 2).abs().max().item<double>(), 0);
   EXPECT_EQ(found.narrow(1, 4, 4).abs().max().item<double>(), 0);
+}
+
+TEST(Similarity, OfModelsThatRunInBfloat16) {
+  const c10::NoGradGuard no_gradients;
+  const tests::ScratchDir scratch;
+  const auto planted = tests::plant("vit", tests::Planting::kWidened, scratch.path());
+  // So deep that the streams go through sketches, narrow as they are.
+  tests::deepen(planted.target, scratch / "deep", 300);
+  const auto options = tests::planted_job(planted, scratch.path(), 4);
+  const auto find = [&](const model::Placement& placement) {
+    return similarity_of(
+        planted.source, scratch / "deep", options.calibration, 4, cluster::alone(), placement);
+  };
+  const auto off = (find({.dtype = at::kBFloat16}) - find({})).abs().max().item<double>();
+  EXPECT_GT(off, 0);
+  EXPECT_LT(off, 0.05);
 }
 
 }  // namespace

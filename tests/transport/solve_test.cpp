@@ -223,5 +223,37 @@ TEST(Solver, ObservesOnlyInputs) {
   EXPECT_TRUE(weights.observed_for({"visual.0.q"}).empty());
 }
 
+// Which map stands for what is added to the residual stream.
+TEST(Solver, KnowsTheStream) {
+  const std::tuple<const char*, SpaceSet, SpaceSet> cases[] = {
+      {"vit",
+       {"visual.0.attn_out", "visual.1.mlp_out", "visual.1.q"},
+       {"visual.0.mlp_in_raw", "visual.1.mlp_in_raw", "visual.1.q"}},
+      {"t5",
+       {"decoder.0.attn_out", "decoder.0.cross_out", "encoder.1.mlp_out"},
+       {"decoder.0.mlp_in_raw", "encoder.1.mlp_in_raw"}},
+      // Norms behind the sums; what such a norm writes is no sum.
+      {"bert",
+       {"encoder.0.attn_out", "encoder.0.mlp_out", "encoder.0.block_out"},
+       {"encoder.0.mlp_in_raw", "encoder.0.block_out_raw", "encoder.0.block_out"}}};
+  for (const auto& [name, needed, solved] : cases) {
+    const tests::ScratchDir scratch;
+    const auto planted = tests::plant(name, Planting::kWidened, scratch.path());
+    const auto source = model::Model::open(planted.source);
+    const auto target = model::Model::open(planted.target);
+    const auto route = make_route(source.architecture(), target.architecture(), Depth::kMatch, {});
+    maps::Options options;
+    EXPECT_EQ(
+        Solver(source, target, route, maps::method("procrustes"), options).solved_for(needed),
+        needed);
+    options.stream = true;
+    const Solver solver(source, target, route, maps::method("procrustes"), options);
+    EXPECT_EQ(solver.solved_for(needed), solved) << name;
+    for (const auto& space : solved) {
+      EXPECT_TRUE(target.architecture().spaces.contains(space)) << space;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace theseus::transport

@@ -37,11 +37,13 @@ c10::Device cuda_device_of(int n) {
   return {first.type(), static_cast<c10::DeviceIndex>(n % count)};
 }
 
-c10::ScalarType parse_compute_dtype(const std::string& text) {
+c10::ScalarType parse_compute_dtype(const std::string& text, const std::string& more) {
   static const std::map<std::string, c10::ScalarType> known = {
       {"float32", c10::kFloat}, {"bfloat16", c10::kBFloat16}, {"float16", c10::kHalf}};
   const auto found = known.find(text);
-  require(found != known.end(), "unknown dtype '", text, "'; known: float32 bfloat16 float16");
+  require(
+      found != known.end(), "unknown dtype '", text, "'; known: float32 bfloat16 float16",
+      more.empty() ? "" : " " + more);
   return found->second;
 }
 

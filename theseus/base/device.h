@@ -15,8 +15,9 @@ c10::Device parse_device(const std::string& text);
 // InputError like parse_device.
 c10::Device cuda_device_of(int n);
 
-// "float32", "bfloat16" or "float16": what the forward pass computes in. Throws InputError.
-c10::ScalarType parse_compute_dtype(const std::string& text);
+// "float32", "bfloat16" or "float16": what the forward pass computes in. Throws InputError, which also lists
+// what `more` the caller knows.
+c10::ScalarType parse_compute_dtype(const std::string& text, const std::string& more = "");
 
 // While it lives a GPU rounds the factors of float32 products to 10 bits, which is many times faster. So it is
 // for all threads of the program: nothing exact may run beside.

@@ -21,6 +21,16 @@ constexpr size_t kThreads = 6;
 
 using Work = std::function<void()>;
 
+// Null: it threw nothing.
+std::exception_ptr failure_of(const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
 // Threads with a stream of their own, which stay when their work is done: libtorch keeps some tens of megabytes
 // on the GPU for every thread and stream that ever met.
 class Hands {
@@ -73,13 +83,9 @@ class Hands {
       auto work = std::exchange(hand.work, nullptr);
       auto done = std::move(hand.done);
       lock.unlock();
-      std::exception_ptr failure;
-      try {
-        work();
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      stream.synchronize();
+      auto failure = failure_of(work);
+      const auto later = failure_of([&] { stream.synchronize(); });
+      failure = failure ? failure : later;
       work = nullptr;  // what it holds goes before anyone hears that it is done
       {
         const std::lock_guard idle(mutex_);
@@ -129,20 +135,18 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
   const auto count = std::min(kThreads, tasks.size());
   std::atomic<size_t> next = count;
   std::vector<std::future<void>> threads;
-  for (size_t own = 0; own < count; ++own) {
-    threads.push_back(hands().start(device, /*urgent=*/own == 0, [&, own] {
-      for (auto i = own; i < tasks.size(); i = next++) {
-        tasks[i]();
-      }
-    }));
-  }
-  std::exception_ptr failure;
-  for (auto& thread : threads) {
-    try {
-      thread.get();
-    } catch (...) {
-      failure = failure ? failure : std::current_exception();
+  auto failure = failure_of([&] {
+    for (size_t own = 0; own < count; ++own) {
+      threads.push_back(hands().start(device, /*urgent=*/own == 0, [&, own] {
+        for (auto i = own; i < tasks.size(); i = next++) {
+          tasks[i]();
+        }
+      }));
     }
+  });
+  for (auto& thread : threads) {
+    const auto own = failure_of([&] { thread.get(); });
+    failure = failure ? failure : own;
   }
   if (failure) {
     std::rethrow_exception(failure);

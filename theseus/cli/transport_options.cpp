@@ -66,7 +66,7 @@ void require_obeyed(const CLI::App& app, const std::string& word, const maps::Me
         app.count(option) == 0 || method.obeys.*member, option, " has no effect with method ", word,
         "; it is for:", others);
   }
-  for (const char* option : {"--center", "--statistics"}) {
+  for (const char* option : {"--center", "--statistics", "--dtype"}) {
     require(
         app.count(option) == 0 || method.needs.moments, option, " has no effect with method ", word,
         ", which uses no activations");
@@ -266,7 +266,9 @@ void TransportOptions::add(CLI::App& app, For command) {
   }
   app.add_option(
          "--dtype", dtype_,
-         "run the models in float32, bfloat16, float16 or, on a GPU, tf32; all else is exact")
+         "run the models in float32, bfloat16, float16 or, on a GPU, tf32; what is coarser moves "
+         "weak "
+         "directions, and the update by some percent")
       ->capture_default_str();
   app.add_option("--device", device_, "cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--threads", threads_, "processor threads (default: all)")
@@ -355,7 +357,7 @@ output::JobOptions TransportOptions::job() const {
   require(
       dtype_ == "float32" || !job.labels, "--dtype ", dtype_,
       " does not go with --labels: gradients are taken in float32");
-  job.placement.dtype = parse_compute_dtype(job.placement.tf32 ? "float32" : dtype_);
+  job.placement.dtype = parse_compute_dtype(job.placement.tf32 ? "float32" : dtype_, "tf32");
   job.norms = chosen<transport::Norms>(
       "norms", norms_,
       {{"diagonal", transport::Norms::kDiagonal},

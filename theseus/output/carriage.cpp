@@ -102,8 +102,11 @@ ordered_json describe_job(
   record["alpha"] = options.alpha;
   record["write"] = write;
   record["device"] = c10::str(options.placement.device);
-  record["dtype"] = options.words.value("dtype", "float32");  // of the forward passes
-  record["threads"] = at::get_num_threads();                  // the last bits of sums depend on it
+  if (maps.method->needs.moments) {  // else no model runs
+    record["dtype"] = opened.alignment ? opened.alignment->about().value("dtype", "float32")
+                                       : dtype_word(options.placement);
+  }
+  record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
   add_processes(options, record);
   record["depth"] =
       opened.alignment
@@ -130,18 +133,11 @@ bool is_whole(const fs::path& out, const std::string& write) {
   }
 }
 
-// A GPU gets ready while files are opened.
-std::unique_ptr<Aside> warming(c10::Device device) {
-  auto aside = std::make_unique<Aside>(device);
-  aside->warm_up();
-  return aside;
-}
-
 }  // namespace
 
 Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     : options_(options),
-      warming_(warming(options_.placement.device)),
+      warming_(warming(options_)),
       opened_(open_all(options_, watch)),
       write_(write_word(options_, &*opened_.update, maps::method(method_word(options_, opened_)))),
       work_(options_.out, identity_of(options_, opened_), options_.fresh),

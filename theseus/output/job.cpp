@@ -144,6 +144,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   require(
       mask_of(options) == gradient::Mask::kNone,
       "a mask is of one update, and an alignment for any; give it to 'theseus transport'");
+  const auto warm = warming(options);
   auto opened = open_all(options, watch);
   WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
   fix_memory(options, work.path());
@@ -181,6 +182,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
   record["method"] = options.align.method;
+  record["dtype"] = dtype_word(options.placement);
   add_processes(options, record);
   record["match"] = maps.aligner->matcher_words();
   record["towers"] = maps.towers;

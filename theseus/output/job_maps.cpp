@@ -107,6 +107,23 @@ void run_once(
   }
 }
 
+std::unique_ptr<Aside> warming(const JobOptions& options) {
+  auto aside = std::make_unique<Aside>(options.placement.device);
+  const auto& needs = maps::method(options.align.method).needs;
+  if (options.alignment.empty() && (needs.moments || needs.weight_cross || needs.weight_grams)) {
+    aside->warm_up();
+  }
+  return aside;
+}
+
+std::string dtype_word(const model::Placement& placement) {
+  return placement.tf32                     ? "tf32"
+         : placement.dtype == at::kBFloat16 ? "bfloat16"
+         : placement.dtype == at::kHalf     ? "float16"
+         : placement.dtype == at::kDouble   ? "float64"
+                                            : "float32";
+}
+
 std::string method_word(const JobOptions& options, const Opened& opened) {
   return opened.alignment ? opened.alignment->about().at("method").get<std::string>()
                           : options.align.method;

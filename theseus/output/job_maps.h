@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "theseus/base/side_by_side.h"
 #include "theseus/output/job.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/sign_mask.h"
@@ -30,6 +32,12 @@ Maps find_maps(
 
 // The method of the alignment, or the one that is asked for.
 std::string method_word(const JobOptions& options, const Opened& opened);
+
+// Gets a GPU ready for solving while files are opened; does nothing where no maps are made there.
+std::unique_ptr<Aside> warming(const JobOptions& options);
+
+// What calibration runs through the models in: "float32", "tf32", "bfloat16" or "float16".
+std::string dtype_word(const model::Placement& placement);
 
 // What is free now may not be free after an interruption, and the order of the work follows from it:
 // the first process decides. Of several at once each may take what the one with least has.

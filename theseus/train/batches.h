@@ -57,7 +57,7 @@ class Batches {
   BatchOptions options_;
   std::optional<Pixels> pixels_;
   std::optional<gradient::Labelled> rows_;  // of packed texts; the portion's places are rows then
-  std::vector<int64_t> order_;              // of the examples in epoch_, where images are kept
+  std::vector<int64_t> order_;              // of the examples or rows in epoch_
   int64_t epoch_ = -1;
   std::unique_ptr<data::ImageLoader> loader_;  // of the rest of an epoch, where images are not kept
   int64_t next_ = -1;                          // the step that it gives next

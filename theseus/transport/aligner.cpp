@@ -168,6 +168,12 @@ std::vector<std::string> Aligner::notes(const SpaceSet& needed) const {
         "the vocabularies are of one size, but not both models have tokenizer files to compare: "
         "token i must mean the same in both");
   }
+  const Solver solver(source_, target_, route_, *method_, options_.maps);
+  if (options_.maps.stream && solver.solved_for(needed) == needed) {
+    notes.emplace_back(
+        "--stream makes no difference: the update changes no layer that adds to the residual "
+        "stream");
+  }
   for (const auto& [tower, rows] : rows_by_tower()) {
     if (!method_->needs.moments || !widest.contains(tower)) {
       continue;
@@ -184,20 +190,22 @@ std::vector<std::string> Aligner::notes(const SpaceSet& needed) const {
 Schedule Aligner::schedule(const SpaceSet& needed) const {
   const Solver solver(source_, target_, route_, *method_, options_.maps);
   const auto observed = solver.observed_for(needed);
+  const auto solved = solver.solved_for(needed);
   const ScheduleInput input{
       .source = source_.architecture(),
       .target = target_.architecture(),
       .route = route_,
       .observed = observed,
       .kept = rows_kept_of(observed),
-      .needed = needed,
-      .columns = solver.columns_of(needed),
+      .needed = solved,
+      .columns = solver.columns_of(solved),
       .grams = grams(),
       .source_tokens = source_tokens_,
       .target_tokens = target_tokens_,
       .rows = rows_by_tower(),
       .batch_size = options_.sampling.batch_size,
       .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
+      .state_element = static_cast<int64_t>(c10::elementSize(target_.weights().placement().dtype)),
       .one_by_one = options_.in_order,
       .processes = processes().size(),
       .loads = loads_};
@@ -358,13 +366,13 @@ void Aligner::run(
        .in_order = options_.in_order});
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device());
-  // On a GPU the next group is walked while this one is solved and the one before is carried. Processes
-  // exchange what they know in one order, and so in one thread.
+  // On a GPU the next group is walked while this one is solved and the one before is carried. Not where a group
+  // is all that memory takes; and processes exchange what they know in one order, so in one thread.
   const bool one_by_one =
       options_.in_order || sink.runs_models || target_.weights().placement().tf32;
   const auto beside = one_by_one ? c10::Device(c10::kCPU) : device();
   Aside handover(beside);
-  Aside solving(processes().alone() ? beside : c10::Device(c10::kCPU));
+  Aside solving(processes().alone() && !plan.spill ? beside : c10::Device(c10::kCPU));
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
   if (!processes().alone() && !plan.spill && batches > 0) {

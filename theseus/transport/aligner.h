@@ -84,8 +84,8 @@ class Aligner {
   // What will be carried through the maps, which takes memory, too: before schedule() and run().
   void set_loads(std::vector<Load> loads) { loads_ = std::move(loads); }
   Schedule schedule(const SpaceSet& needed) const;
-  // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry", which on a GPU goes on
-  // beside the others.
+  // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry", which on a GPU go on beside
+  // each other.
   const Seconds& seconds() const { return seconds_; }
 
   // Walks, solves the maps of `needed`, and gives them to `sink`. Unfinished work is kept in

@@ -46,7 +46,8 @@ struct ScheduleInput {
   std::map<std::string, int64_t> rows = {};  // of all sequences, by tower; empty: as many as tokens
   int64_t batch_size = 0;
   int64_t sequences = 0;
-  bool one_by_one = false;  // no group has more than one block of the target
+  int64_t state_element = 4;  // bytes of a number in a hidden state
+  bool one_by_one = false;    // no group has more than one block of the target
   // Processes that share the sequences and solve the blocks of a group side by side: as many, then, as
   // memory allows.
   int64_t processes = 1;

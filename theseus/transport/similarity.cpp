@@ -47,7 +47,7 @@ std::vector<at::Tensor> outputs_of_blocks(
       model.run_block(block, pass);
       model.weights().drop_block(block);
       if (candidate.name == tower && pass.streams.contains(tower)) {
-        const auto& stream = pass.streams.at(tower);
+        const auto stream = pass.streams.at(tower).to(at::kFloat);
         outputs.push_back(sketch.defined() ? at::matmul(stream, sketch) : stream);
       }
     }

@@ -72,10 +72,25 @@ std::string Solver::find_behind(const std::string& space) const {
 }
 
 std::string Solver::find_stream(const std::string& space) const {
-  const bool added = model::is_in_block(space) && space.ends_with("_out");
-  return options_.stream && method_.needs.moments && added
-             ? space.substr(0, space.rfind('.')) + ".mlp_in_raw"
-             : "";
+  const bool added = model::is_in_block(space) && space.ends_with("_out") && !seen_.contains(space);
+  if (!options_.stream || !method_.needs.moments || !added) {
+    return "";
+  }
+  const auto block = space.substr(0, space.rfind('.'));
+  // Where norms come behind the sums, that of the MLP has a stream of its own.
+  const auto behind = block + ".block_out_raw";
+  return space.ends_with(".mlp_out") && target_.architecture().spaces.contains(behind)
+             ? behind
+             : block + ".mlp_in_raw";
+}
+
+SpaceSet Solver::solved_for(const SpaceSet& needed) const {
+  SpaceSet solved;
+  for (const auto& space : needed) {
+    const auto stream = find_stream(space);
+    solved.insert(stream.empty() ? space : stream);
+  }
+  return solved;
 }
 
 std::string Solver::find_first(const std::string& space) const {

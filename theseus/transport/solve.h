@@ -31,6 +31,8 @@ class Solver {
 
   // Spaces whose rows must be seen so that those of `needed` can be solved.
   SpaceSet observed_for(const SpaceSet& needed) const;
+  // Those of `needed`, but for some the space whose map they have, too.
+  SpaceSet solved_for(const SpaceSet& needed) const;
   // Those of `needed` that belong to `stage`: to its block, or to no block when `stage` is the last
   // one or its block reads them. Throws InputError when a map cannot be made with this method, NumericError when there is
   // no trustworthy one.
@@ -73,8 +75,8 @@ class Solver {
   bool belongs(const std::string& space, int64_t stage) const;
   // The space whose map says what the statistics of `space` leave open; empty: none.
   std::string find_behind(const std::string& space) const;
-  // The space whose map is also that of `space`: with Options::stream, of what is added to the residual
-  // stream, the stream as the block's MLP finds it. Empty: none.
+  // The space whose map is also that of `space`: with Options::stream, of what a layer adds to the residual
+  // stream, the stream that a norm of the block reads: the one behind the sum, or the last. Empty: none.
   std::string find_stream(const std::string& space) const;
   // The one of these two that there is.
   std::string find_first(const std::string& space) const;

@@ -82,7 +82,7 @@ int64_t Estimator::state_bytes(int64_t sequences) const {
        {std::pair(&in_.source, &in_.source_tokens), std::pair(&in_.target, &in_.target_tokens)}) {
     for (const auto& tower : architecture->towers) {
       if (const auto found = tokens->find(tower.name); found != tokens->end()) {
-        bytes += sequences * found->second * tower.width * 4;
+        bytes += sequences * found->second * tower.width * in_.state_element;
       }
     }
   }
