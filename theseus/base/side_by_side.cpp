@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -74,17 +75,26 @@ class Hands {
   // Memory goes back to the stream that it came from, for the next work there: so work is done when it is
   // computed, and not only queued.
   void serve(c10::Device device, Hand& hand) {
-    const c10::impl::VirtualGuardImpl gpu(device.type());
-    const auto stream = gpu.getStreamFromGlobalPool(device, hand.kind.second);
-    const c10::StreamGuard guard(stream);
+    std::optional<c10::Stream> stream;
     while (true) {
       std::unique_lock lock(hand.mutex);
       hand.called.wait(lock, [&] { return static_cast<bool>(hand.work); });
       auto work = std::exchange(hand.work, nullptr);
       auto done = std::move(hand.done);
       lock.unlock();
-      auto failure = failure_of(work);
-      const auto later = failure_of([&] { stream.synchronize(); });
+      auto failure = failure_of([&] {
+        if (!stream) {
+          const c10::impl::VirtualGuardImpl gpu(device.type());
+          stream = gpu.getStreamFromGlobalPool(device, hand.kind.second);
+        }
+        const c10::StreamGuard guard(*stream);
+        work();
+      });
+      const auto later = failure_of([&] {
+        if (stream) {
+          stream->synchronize();
+        }
+      });
       failure = failure ? failure : later;
       work = nullptr;  // what it holds goes before anyone hears that it is done
       {
@@ -134,16 +144,22 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
   finish_queued(device);
   const auto count = std::min(kThreads, tasks.size());
   std::atomic<size_t> next = count;
-  std::vector<std::future<void>> threads;
-  auto failure = failure_of([&] {
-    for (size_t own = 0; own < count; ++own) {
-      threads.push_back(hands().start(device, /*urgent=*/own == 0, [&, own] {
-        for (auto i = own; i < tasks.size(); i = next++) {
-          tasks[i]();
-        }
-      }));
+  const auto work = [&](size_t own) {
+    for (auto i = own; i < tasks.size(); i = next++) {
+      tasks[i]();
     }
-  });
+  };
+  std::vector<std::future<void>> threads;
+  std::exception_ptr failure;
+  for (size_t own = 0; own < count; ++own) {
+    const auto refused = failure_of([&] {
+      threads.push_back(hands().start(device, /*urgent=*/own == 0, [&, own] { work(own); }));
+    });
+    if (refused) {  // no more threads are to be had: others may wait for this task
+      const auto here = failure_of([&] { work(own); });
+      failure = failure ? failure : here;
+    }
+  }
   for (auto& thread : threads) {
     const auto own = failure_of([&] { thread.get(); });
     failure = failure ? failure : own;
