@@ -93,6 +93,30 @@ TEST(AdapterJob, CarriesFactorsLikeTheirProduct) {
   }
 }
 
+TEST(AdapterJob, GoesByTheStreamsMapLikeItsProduct) {
+  const c10::NoGradGuard no_gradients;
+  const tests::ScratchDir scratch;
+  auto options = widened_llama(scratch);
+  options.align.maps.stream = true;
+  expect_adapter_like_dense(options, tree_adapter(), scratch.path());
+}
+
+TEST(AdapterJob, SaysWhereTheStreamMakesNoDifference) {
+  const c10::NoGradGuard no_gradients;
+  const std::string note = "--stream makes no difference";
+  for (const auto* module : {"q_proj", "o_proj"}) {
+    const tests::ScratchDir scratch;
+    auto options = widened_llama(scratch);
+    options.align.maps.stream = true;
+    const auto name = c10::str("model.layers.0.self_attn.", module, ".weight");
+    const auto base = model::Model::open(options.source).checkpoint().tensor(name);
+    options.tuned = scratch / "tuned.safetensors";
+    checkpoint::write_safetensors(options.tuned, {{name, base.to(at::kFloat) * 1.1}});
+    const auto notes = tests::run(options).at("notes").dump();
+    EXPECT_EQ(notes.find(note) != std::string::npos, module == std::string("q_proj")) << notes;
+  }
+}
+
 TEST(AdapterJob, CarriesTheRecordedAdapterLikeItsProduct) {
   if (!tests::has_shared()) {
     GTEST_SKIP() << "../shared is not there";
