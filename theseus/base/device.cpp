@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include <ATen/Context.h>
 #include <torch/cuda.h>
 
 #include "theseus/base/error.h"
