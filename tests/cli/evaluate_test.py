@@ -58,6 +58,10 @@ class Evaluate(DigitsTest):
         self.assertNotIn("did not help", done.stdout)
         self.refused("sweep", self.models / "wide", "--update", update, *short, "--scale", "x=1",
                      says="no tensor of the update has 'x'")
+        self.refused("sweep", self.models / "wide", "--update", carried, *short,
+                     says=["there is none in it", "'transport --write update'"])
+        self.refused("sweep", self.models / "wide", "--update", carried / "model.safetensors", *short,
+                     says="it is a model and no update")
         self.refused("sweep", self.models / "base", "--update", update, "--data",
                      self.models / "digits", says=["in the update and", "in the model"])
 

@@ -88,6 +88,7 @@ class Output(PairTest):
         direct = self.carry("--write", "update", "--stream", out="direct",
                             calibration=many) / "update.safetensors"
         self.assertEqual(carried.read_bytes(), direct.read_bytes())
+        self.assertTrue(self.record(carried.parent)["stream"])
         stream = read_safetensors(direct)
         plain = read_safetensors(self.carry("--write", "update", out="plain", calibration=many)
                                  / "update.safetensors")
@@ -114,6 +115,7 @@ class Output(PairTest):
         carried = self.carry("--write", "update", out="carried", source=None, calibration=None,
                              alignment=pair)
         self.assertEqual(self.record(carried)["dtype"], "bfloat16")  # of the maps
+        self.assertIn("half precision", " ".join(self.record(rounded)["notes"]))
         self.assertEqual((carried / "update.safetensors").read_bytes(),
                          (rounded / "update.safetensors").read_bytes())
         self.refused(*self.words(out="no", method="pad", calibration=None), "--dtype", "bfloat16",

@@ -94,6 +94,13 @@ void Strengthened::set(double alpha) {
 
 Update read_update(const std::string& path, const model::Model& model) {
   return with_context("reading the update " + path, [&] {
+    std::error_code ignored;
+    const auto expected =
+        c10::str("expected ", output::kUpdateFile, " of 'transport --write update'");
+    require(
+        !std::filesystem::is_directory(path, ignored) ||
+            std::filesystem::exists(std::filesystem::path(path) / output::kUpdateFile, ignored),
+        "there is none in it; ", expected);
     const auto file = checkpoint::Checkpoint::open(path, {output::kUpdateFile});
     Update update;
     for (const auto& info : file.tensors()) {
@@ -102,8 +109,11 @@ Update read_update(const std::string& path, const model::Model& model) {
           parameters.begin(), parameters.end(),
           [&](const auto& parameter) { return parameter.tensor == info.name; });
       require(
-          found != parameters.end(), "the model has no tensor ", info.name,
-          "; expected what 'transport --write update' wrote for this target");
+          found != parameters.end(), "the model has no tensor ", info.name, "; ", expected,
+          " for this target");
+      require(
+          found->role != model::Role::kTable, "it holds ", info.name,
+          ", which no transport carries, so it is a model and no update; ", expected);
       const auto shape = model.checkpoint().info(found->stored).shape;
       require(
           shape == info.shape, info.name, " is ", at::IntArrayRef(info.shape),

@@ -105,6 +105,8 @@ ordered_json describe_job(
   if (maps.method->needs.moments) {  // else no model runs
     record["dtype"] = opened.alignment ? opened.alignment->about().value("dtype", "float32")
                                        : dtype_word(options.placement);
+    record["stream"] = opened.alignment ? opened.alignment->about().value("stream", false)
+                                        : options.align.maps.stream;
   }
   record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
   add_processes(options, record);

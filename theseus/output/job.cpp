@@ -183,6 +183,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   record.update(describe_inputs(options, opened));
   record["method"] = options.align.method;
   record["dtype"] = dtype_word(options.placement);
+  record["stream"] = options.align.maps.stream;
   add_processes(options, record);
   record["match"] = maps.aligner->matcher_words();
   record["towers"] = maps.towers;

@@ -168,6 +168,12 @@ std::vector<std::string> Aligner::notes(const SpaceSet& needed) const {
         "the vocabularies are of one size, but not both models have tokenizer files to compare: "
         "token i must mean the same in both");
   }
+  if (method_->needs.moments && c10::elementSize(target_.weights().placement().dtype) < 4) {
+    notes.emplace_back(
+        "the models run in half precision: its rounding fills directions that the examples do not, "
+        "so "
+        "ranks and conditions are larger than they are");
+  }
   const Solver solver(source_, target_, route_, *method_, options_.maps);
   if (options_.maps.stream && solver.solved_for(needed) == needed) {
     notes.emplace_back(
