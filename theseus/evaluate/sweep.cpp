@@ -111,14 +111,16 @@ Update read_update(const std::string& path, const model::Model& model) {
       require(
           found != parameters.end(), "the model has no tensor ", info.name, "; ", expected,
           " for this target");
-      require(
-          found->role != model::Role::kTable, "it holds ", info.name,
-          ", which no transport carries, so it is a model and no update; ", expected);
       const auto shape = model.checkpoint().info(found->stored).shape;
       require(
           shape == info.shape, info.name, " is ", at::IntArrayRef(info.shape),
           " in the update and ", at::IntArrayRef(shape), " in the model");
-      update[info.name] = file.tensor(info.name).to(at::kFloat);
+      const auto delta = file.tensor(info.name).to(at::kFloat);
+      require(
+          found->role != model::Role::kTable || delta.count_nonzero().item<int64_t>() == 0,
+          "it changes ", info.name, ", which no transport does, so it is a model and no update; ",
+          expected);
+      update[info.name] = delta;
     }
     require(!update.empty(), "it holds no tensors");
     return update;
