@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/bring.h"
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/checkpoint.h"
 #include "theseus/checkpoint/write.h"
@@ -55,11 +56,6 @@ std::map<std::string, at::Tensor>& part_of(stats::WalkState& state, const std::s
 
 fs::path schedule_file(const fs::path& directory) {
   return directory / "schedule.safetensors";
-}
-
-// Files are read lazily, and may go.
-at::Tensor copied(const at::Tensor& tensor, c10::Device device) {
-  return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
 }
 
 }  // namespace
@@ -153,7 +149,7 @@ bool WalkMemory::load(
           if (path[0] == "position") {
             position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
           } else if (path[0] == "state") {
-            part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = copied(tensor, device_);
+            part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = bring(tensor, device_);
           } else {
             pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
           }
@@ -208,11 +204,12 @@ stats::WalkState WalkMemory::take(int64_t first, int64_t batch) {
   if (!spill_) {
     return states_[static_cast<size_t>(batch)];
   }
+  // Files are read lazily, and may go: states are copies.
   const auto saved = checkpoint::Checkpoint::open(state_file(first, batch));
   stats::WalkState state;
   for (const auto& info : saved.tensors()) {
     const auto path = words(info.name);
-    part_of(state, path[0])[path[1]] = copied(saved.tensor(info.name), device_);
+    part_of(state, path[0])[path[1]] = bring(saved.tensor(info.name), device_);
   }
   return state;
 }

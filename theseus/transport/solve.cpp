@@ -135,12 +135,10 @@ SpaceSet Solver::observed_for(const SpaceSet& needed) const {
       }
     }
   };
-  for (const auto& space : needed) {
-    if (find_stream(space).empty()) {
-      want(space);
-    }
-    if (const auto first = find_first(space); !first.empty()) {
-      want(first);
+  for (const auto& space : solved_for(needed)) {
+    want(space);
+    if (const auto behind = find_behind(space); !behind.empty()) {
+      want(behind);
     }
   }
   return observed;
