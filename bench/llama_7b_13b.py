@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """A Llama of 7B's shape to one of 13B's, block by block: time by phase, peak memory beside the plan's.
 
-    bench/llama_7b_13b.py BINARY [--blocks 2] [--rows 512] [--what dense lora] [--keep DIR] [theseus options]
+    bench/llama_7b_13b.py BINARY [--blocks 2 | --whole] [--rows 512] [--what dense lora] [--keep DIR] [theseus options]
 
-Random weights in bfloat16, a shard a block, written as they are drawn: neither this script nor theseus ever
+Random weights in bfloat16, a shard a block, written as they are needed: neither this script nor theseus ever
 holds a model. With 2 blocks the files take 6 GB, and the outputs 4 GB more while they are made. What 32 -> 40
-blocks would take is the time of a block of this run times 40. Needs numpy.
+blocks would take is the time of a block of this run times 40; --whole makes all of them, 40 GB without the tuned
+model that `dense` needs. Needs numpy.
 """
 
 import argparse
+import functools
 import json
+import multiprocessing
 import os
 import pathlib
 import struct
@@ -23,7 +26,7 @@ import numpy as np
 SOURCE = {"width": 4096, "mlp": 11008, "heads": 32, "blocks": 32}
 TARGET = {"width": 5120, "mlp": 13824, "heads": 40, "blocks": 40}
 VOCABULARY = 1000
-AT_A_TIME = 1 << 22  # numbers drawn at once
+DRAWN = 33_554_393  # a prime: no two rows of a weight begin at the same one
 
 
 def bfloat16(values):
@@ -31,21 +34,28 @@ def bfloat16(values):
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
+@functools.cache
+def numbers(scale, tuning):
+    """What weights are cut from: drawing billions would take longer than all the rest."""
+    value = np.random.default_rng(1).standard_normal(DRAWN, dtype=np.float32) * np.float32(scale)
+    if tuning:
+        value += np.random.default_rng(2).standard_normal(DRAWN, dtype=np.float32) * np.float32(scale * tuning)
+    return bfloat16(value)
+
+
 def drawn(shape, seed, scale, tuning):
-    """The bytes of one tensor, in pieces; `tuning`: so much is added that another seed draws."""
+    """The bytes of one tensor, in pieces; `tuning`: so much is added to what is there without it."""
     if len(shape) == 1:  # a gain
         value = 1 + 0.02 * np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
         yield bfloat16(value).tobytes()
         return
-    random, more = np.random.default_rng(seed), np.random.default_rng(seed + 1_000_003)
+    place = int(np.random.default_rng(seed).integers(DRAWN))
     left = int(np.prod(shape))
     while left > 0:
-        count = min(left, AT_A_TIME)
-        value = random.standard_normal(count, dtype=np.float32) * np.float32(scale)
-        if tuning:
-            value += more.standard_normal(count, dtype=np.float32) * np.float32(scale * tuning)
-        yield bfloat16(value).tobytes()
-        left -= count
+        piece = numbers(scale, tuning)[place : place + left]
+        yield piece.tobytes()
+        left -= len(piece)
+        place = 0
 
 
 def write_shard(path, shapes, seed, tuning):
@@ -141,11 +151,19 @@ def write_adapter(directory, blocks, rank=16):
     save_float32(directory / "adapter_model.safetensors", tensors)
 
 
-def write_job(directory, blocks, rows, length):
-    write_model(directory / "source", SOURCE, blocks, 1)
-    write_model(directory / "tuned", SOURCE, blocks, 1, tuning=0.05)
-    write_model(directory / "target", TARGET, blocks, 2)
-    write_adapter(directory / "lora", blocks)
+def write_job(directory, blocks, whole, what, rows, length):
+    narrow, wide = (SOURCE["blocks"], TARGET["blocks"]) if whole else (blocks, blocks)
+    models = [("source", SOURCE, narrow, 1, 0.0), ("target", TARGET, wide, 2, 0.0)]
+    if "dense" in what:
+        models.append(("tuned", SOURCE, narrow, 1, 0.05))
+    writers = [multiprocessing.Process(target=write_model, args=(directory / name, *how)) for name, *how in models]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        if writer.exitcode != 0:
+            sys.exit("a model could not be made")
+    write_adapter(directory / "lora", narrow)
     ids = np.random.default_rng(3).integers(0, VOCABULARY, (rows // length, length))
     save_float32(directory / "calibration.safetensors", {"input_ids": ids.astype(np.int64)})
 
@@ -187,6 +205,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binary")
     parser.add_argument("--blocks", type=int, default=2)
+    parser.add_argument("--whole", action="store_true", help="32 and 40 blocks")
     parser.add_argument("--rows", type=int, default=512, help="tokens to align by")
     parser.add_argument("--length", type=int, default=64, help="tokens of a sequence")
     parser.add_argument("--what", nargs="+", default=["dense", "lora"], choices=["dense", "lora"])
@@ -196,7 +215,9 @@ def main():
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
         directory = arguments.keep or pathlib.Path(scratch)
         if not (directory / "calibration.safetensors").exists():
-            write_job(directory, arguments.blocks, arguments.rows, arguments.length)
+            write_job(
+                directory, arguments.blocks, arguments.whole, arguments.what, arguments.rows, arguments.length
+            )
         for what in arguments.what:
             common = [
                 "--source", str(directory / "source"),
@@ -208,7 +229,8 @@ def main():
             print(f"plan of {what}: {seconds:.1f} s, peak {peak / 1e9:.2f} GB; "
                   f"{plan['disk_bytes'] / 1e9:.1f} GB of disk", flush=True)
             out = ["--out", str(directory / f"out-{what}"), "--fresh"]
-            report(what, arguments.blocks, *measured([arguments.binary, "transport", *common, *out]))
+            blocks = TARGET["blocks"] if arguments.whole else arguments.blocks
+            report(what, blocks, *measured([arguments.binary, "transport", *common, *out]))
             subprocess.run(["rm", "-r", str(directory / f"out-{what}")], check=True)
     return 0
 

@@ -107,6 +107,32 @@ TEST(MappedFile, WithoutTheRightToRead) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(AtomicFile, PiecesMayComeInAnyOrder) {
+  const ScratchDir directory;
+  AtomicFile file(directory / "x", 9);
+  file.write_at(6, "ghi", 3);
+  file.write_at(0, "abc", 3);
+  file.write_at(3, "def", 3);
+  EXPECT_FALSE(fs::exists(directory / "x"));
+  file.commit();
+  EXPECT_EQ(read_bytes(directory / "x"), "abcdefghi");
+}
+
+TEST(AtomicFile, CanAppearBeforeTheDiskHasIt) {
+  const ScratchDir directory;
+  AtomicFile file(directory / "x");
+  file.append("abc");
+  file.commit_unsynced();
+  EXPECT_EQ(read_bytes(directory / "x"), "abc");
+  sync_file(directory / "x");
+  EXPECT_EQ(
+      error_of([&] { sync_file(directory / "none"); }),
+      "cannot store " + (directory / "none").string() + ": No such file or directory");
+  AtomicFile reserved(directory / "y", 3);
+  reserved.append("abc");
+  EXPECT_THROW(reserved.commit_unsynced(), InternalError);
+}
+
 TEST(ReadTextFile, ReadsUpToItsLimit) {
   const ScratchDir directory;
   write_bytes(directory / "x", "12345");

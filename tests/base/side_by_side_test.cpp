@@ -58,7 +58,7 @@ TEST(SideBySide, TasksMayWaitForEarlierOnesAndForOthers) {
     }
     std::vector<int> handed;
     Aside handover(device), solving(device);
-    solving.warm_up();
+    solving.warm_up([] {});
     solving.run([&] {
       run_side_by_side(device, tasks);
       handover.run([&] { handed.push_back(futures.back().get()); });

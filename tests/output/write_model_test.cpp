@@ -1,5 +1,6 @@
 #include "theseus/output/write_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -217,6 +218,41 @@ TEST(WriteModel, AddsAlphaTimesTheDeltaAndTheForwardPassChanges) {
   const auto logits = again.forward(inputs).at("logits");
   EXPECT_TRUE(at::allclose(logits, expected, 1e-4, 1e-4));
   EXPECT_FALSE(at::allclose(logits, before, 1e-2, 1e-2));
+}
+
+TEST(WriteModel, TensorsMayComeInAnyOrder) {
+  for (const char* name : {"llama_left_padded", "llama_bfloat16"}) {
+    const auto target = tests::open_case(name);
+    std::vector<std::string> tensors;
+    for (const auto& parameter : target.architecture().parameters) {
+      tensors.push_back(parameter.tensor);
+    }
+    const Deltas delta = [&](const std::string& tensor) {
+      const auto& all = target.architecture().parameters;
+      const auto found = std::find_if(
+          all.begin(), all.end(), [&](const auto& one) { return one.tensor == tensor; });
+      return tensor.size() % 3 == 0 || found->fused()
+                 ? at::Tensor()
+                 : at::full(found->shape, 0.1 * static_cast<double>(tensor.size()));
+    };
+    const ScratchDir whole, parts;
+    const auto expected = write_model(target, whole.path(), delta, 0.5);
+    ModelWriter writer(target, parts.path(), 0.5);
+    writer.write({tensors.back(), tensors[2], "no such tensor"}, delta);
+    writer.write({tensors[1], tensors[2]}, delta);
+    EXPECT_THROW(Checkpoint::open(parts.path()), InputError) << name;  // nothing appears yet
+    const auto written = writer.finish(delta);
+    EXPECT_EQ(written.norm, expected.norm);
+    EXPECT_EQ(written.rounding_loss, expected.rounding_loss);
+    ASSERT_EQ(written.changes.size(), expected.changes.size());
+    for (size_t i = 0; i < written.changes.size(); ++i) {
+      EXPECT_EQ(written.changes[i].tensor, expected.changes[i].tensor);
+    }
+    ASSERT_EQ(written.files, expected.files);
+    for (const auto& file : written.files) {
+      EXPECT_EQ(read_bytes(parts / file), read_bytes(whole / file)) << name << " " << file;
+    }
+  }
 }
 
 TEST(WriteModel, FusedTensorsAreAskedForWhole) {

@@ -2,6 +2,8 @@
 
 #include "theseus/transport/resume.h"
 
+#include <utility>
+
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
@@ -60,9 +62,10 @@ class Fixture {
                      const stats::Moments&) { kept.stages[stage] = maps; },
         .group =
             [&](int64_t) {
-              kept.stages.merge(kept.written);  // what comes again is the newer
-              kept.written = std::move(kept.stages);
-              kept.stages.clear();
+              return [&kept, stages = std::exchange(kept.stages, {})]() mutable {
+                stages.merge(kept.written);  // what comes again is the newer
+                kept.written = std::move(stages);
+              };
             }};
     int64_t calls = 0;
     try {

@@ -1,13 +1,33 @@
 #include "theseus/base/device.h"
 
+#include <chrono>
 #include <map>
+#include <mutex>
 
+#include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <torch/cuda.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/side_by_side.h"
 
 namespace theseus {
+namespace {
+
+double seconds_of_products(c10::Device device, c10::ScalarType dtype) {
+  constexpr int kProducts = 5;
+  const auto factor = at::ones({1024, 1024}, at::TensorOptions(device).dtype(dtype));
+  at::mm(factor, factor);  // the first one loads libraries
+  finish_queued(device);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < kProducts; ++i) {
+    at::mm(factor, factor);
+  }
+  finish_queued(device);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
 
 c10::Device parse_device(const std::string& text) {
   const bool cuda = text == "cuda" || text.starts_with("cuda:");
@@ -36,6 +56,22 @@ c10::Device cuda_device_of(int n) {
   const auto first = parse_device("cuda");
   const auto count = static_cast<int>(torch::cuda::device_count());
   return {first.type(), static_cast<c10::DeviceIndex>(n % count)};
+}
+
+bool multiplies_float64_fast(c10::Device device) {
+  constexpr double kFast = 4;  // times as long: there is nothing between 2 and 16
+  if (device.is_cpu()) {
+    return false;
+  }
+  static std::mutex mutex;
+  static std::map<int, bool> measured;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = measured.try_emplace(device.index());
+  if (is_new) {
+    found->second =
+        seconds_of_products(device, at::kDouble) < kFast * seconds_of_products(device, at::kFloat);
+  }
+  return found->second;
 }
 
 c10::ScalarType parse_compute_dtype(const std::string& text, const std::string& more) {

@@ -149,6 +149,17 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+void sync_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool stored = descriptor >= 0 && ::fsync(descriptor) == 0;
+  const auto reason = stored ? "" : last_error();
+  if (descriptor >= 0) {
+    ::close(descriptor);
+  }
+  require(stored, "cannot store ", path.string(), ": ", reason);
+  sync_directory(path.has_parent_path() ? path.parent_path() : ".");
+}
+
 AtomicFile::AtomicFile(const std::filesystem::path& path, int64_t size)
     : path_(resolved(path)), reserved_(size) {
   std::error_code ignored;
@@ -184,42 +195,57 @@ void AtomicFile::abandon() noexcept {
 }
 
 void AtomicFile::append(const void* data, size_t size) {
+  write_at(end_, data, size);
+}
+
+void AtomicFile::write_at(int64_t offset, const void* data, size_t size) {
   require<InternalError>(descriptor_ >= 0, path_.string(), " is already committed");
   const char* next = static_cast<const char*>(data);
   while (size > 0) {
-    const ssize_t written = ::write(descriptor_, next, size);
+    const ssize_t written = ::pwrite(descriptor_, next, size, offset);
     if (written < 0 && errno == EINTR) {
       continue;
     }
     require(written > 0, "cannot write ", path_.string(), ": ", last_error());
     next += written;
     size -= static_cast<size_t>(written);
-    appended_ += written;
+    offset += written;
+    waiting_ += written;
   }
+  end_ = std::max(end_, offset);
   // The disk may begin: then sync() has less to wait for. Where it cannot, nothing is lost.
-  if (constexpr int64_t kBegun = 16 << 20; appended_ - begun_ >= kBegun) {
-    ::sync_file_range(descriptor_, begun_, appended_ - begun_, SYNC_FILE_RANGE_WRITE);
-    begun_ = appended_;
+  if (constexpr int64_t kBegun = 16 << 20; reserved_ > 0 && waiting_ >= kBegun) {
+    ::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE);
+    waiting_ = 0;
   }
 }
 
 void AtomicFile::sync() {
   require<InternalError>(descriptor_ >= 0, path_.string(), " is already committed");
   // The error is read in a statement of its own: arguments of one call are evaluated in any order.
-  const bool whole = appended_ >= reserved_ || ::ftruncate(descriptor_, appended_) == 0;
+  const bool whole = end_ >= reserved_ || ::ftruncate(descriptor_, end_) == 0;
   const bool stored = whole && ::fsync(descriptor_) == 0;
   require(stored, "cannot write ", path_.string(), ": ", last_error());
 }
 
 void AtomicFile::commit() {
   sync();
+  rename();
+  sync_directory(path_.has_parent_path() ? path_.parent_path() : ".");
+}
+
+void AtomicFile::commit_unsynced() {
+  require<InternalError>(reserved_ == 0, path_.string(), " would read as zeros after a crash");
+  rename();
+}
+
+void AtomicFile::rename() {
   const bool renamed = ::rename(temporary_.c_str(), path_.c_str()) == 0;
   require(renamed, "cannot create ", path_.string(), ": ", last_error());
   ::close(descriptor_);
   descriptor_ = -1;
   forget_unfinished(slot_);
   slot_ = -1;
-  sync_directory(path_.has_parent_path() ? path_.parent_path() : ".");
 }
 
 void remove_unfinished_files() noexcept {

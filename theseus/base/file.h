@@ -34,6 +34,9 @@ class MappedFile {
 // The file's text. Throws InputError when it cannot be read or is longer than `max_bytes`.
 std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes);
 
+// Waits until the disk has the file. Throws InputError when it cannot.
+void sync_file(const std::filesystem::path& path);
+
 // A file that appears under its name (or where a link of that name leads) whole or not at all: bytes go to a temporary name beside it,
 // commit() syncs and renames, and destruction without commit() removes the temporary.
 // Every failure (no space, no rights) is an InputError with the path. A process that has not ignored
@@ -41,7 +44,7 @@ std::string read_text_file(const std::filesystem::path& path, int64_t max_bytes)
 class AtomicFile {
  public:
   // `size` bytes are reserved at once where the file system can, so a full disk shows before the
-  // work and not after it; 0 reserves nothing. The file ends where the last append() did.
+  // work and not after it; 0 reserves nothing. The file ends behind the last byte that was written.
   explicit AtomicFile(const std::filesystem::path& path, int64_t size = 0);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -49,19 +52,24 @@ class AtomicFile {
 
   void append(const void* data, size_t size);
   void append(std::string_view text) { append(text.data(), text.size()); }
+  void write_at(int64_t offset, const void* data, size_t size);
   // Waits until the disk has everything: with several files, sync() all before the first commit(),
   // so that a disk found full this late still leaves none of them.
   void sync();
   void commit();
+  // Likewise without waiting for the disk: whole for whoever reads it from now on, but not after the machine's sudden end,
+  // unless sync_file() came before.
+  void commit_unsynced();
 
  private:
+  void rename();
   void abandon() noexcept;
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   int64_t reserved_ = 0;
-  int64_t appended_ = 0;
-  int64_t begun_ = 0;  // on their way to the disk
+  int64_t end_ = 0;
+  int64_t waiting_ = 0;  // bytes that the disk was not yet told of
   int descriptor_ = -1;
   int slot_ = -1;
 };

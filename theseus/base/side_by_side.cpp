@@ -11,8 +11,11 @@
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "theseus/base/device.h"
 
 namespace theseus {
 namespace {
@@ -76,6 +79,8 @@ class Hands {
   // computed, and not only queued.
   void serve(c10::Device device, Hand& hand) {
     std::optional<c10::Stream> stream;
+    // Several work at once, and each would take all cores for what it does on the host.
+    at::set_num_threads(std::max(1, at::get_num_threads() / 4));
     while (true) {
       std::unique_lock lock(hand.mutex);
       hand.called.wait(lock, [&] { return static_cast<bool>(hand.work); });
@@ -185,18 +190,14 @@ void Aside::run(std::function<void()> task) {
   running_ = hands().start(device_, /*urgent=*/false, std::move(task));
 }
 
-void Aside::warm_up() {
+void Aside::warm_up(std::function<void()> more) {
   if (device_.is_cpu()) {
     return;
   }
-  running_ = hands().start(device_, /*urgent=*/true, [device = device_] {
+  running_ = hands().start(device_, /*urgent=*/true, [device = device_, more = std::move(more)] {
     load_linear_algebra(device);
-    for (const auto dtype : {at::kFloat, at::kDouble}) {
-      const auto one = at::eye(512, at::TensorOptions(device).dtype(dtype));
-      const auto factor = at::linalg_cholesky(one + at::mm(one, one));
-      at::linalg_solve_triangular(factor, one, /*upper=*/false);
-      at::linalg_eigh(one);
-    }
+    multiplies_float64_fast(device);
+    more();
   });
 }
 

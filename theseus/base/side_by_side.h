@@ -30,8 +30,8 @@ class Aside {
   // Waits for the task before and throws what it threw.
   void run(std::function<void()> task);
   void wait();
-  // Run first: loads what linear algebra on a GPU needs, which takes some tenths of a second.
-  void warm_up();
+  // Run first: loads what linear algebra on a GPU needs, which takes some tenths of a second, then does `more` there.
+  void warm_up(std::function<void()> more);
 
  private:
   c10::Device device_;

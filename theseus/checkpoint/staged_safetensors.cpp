@@ -94,26 +94,34 @@ std::vector<const Entry*> stored_entries(const std::vector<Entry>& entries) {
 }
 
 StagedSafetensors::StagedSafetensors(
-    const std::filesystem::path& path, std::vector<const Entry*> entries)
-    : entries_(std::move(entries)) {
+    const std::filesystem::path& path, std::vector<const Entry*> entries, bool synced)
+    : entries_(std::move(entries)), synced_(synced) {
   sort_as_stored(entries_);
-  header_ = header(entries_);
-  auto size = static_cast<int64_t>(header_.size());
+  const auto text = header(entries_);
+  auto end = static_cast<int64_t>(text.size());
   for (const Entry* entry : entries_) {
-    size += entry_bytes(*entry);
+    open_[entry] = end;
+    end += entry_bytes(*entry);
   }
-  file_ = std::make_unique<AtomicFile>(path, size);
+  file_ = std::make_unique<AtomicFile>(path, synced ? end : 0);
+  file_->append(text);
 }
 
 void StagedSafetensors::fill(const Source& source) {
-  file_->append(header_);
   for (const Entry* entry : entries_) {
-    append(*entry, source(*entry));
+    put(*entry, source(*entry));
   }
-  file_->sync();
 }
 
-void StagedSafetensors::append(const Entry& entry, const at::Tensor& given) {
+void StagedSafetensors::commit() {
+  require<InternalError>(open_.empty(), open_.size(), " tensors were not written");
+  synced_ ? file_->commit() : file_->commit_unsynced();
+}
+
+void StagedSafetensors::put(const Entry& entry, const at::Tensor& given) {
+  const auto place = open_.find(&entry);
+  require<InternalError>(
+      place != open_.end(), where(entry), " is written twice, or not of this file");
   require<InternalError>(
       given.defined() && given.layout() == at::kStrided && !given.is_meta(), where(entry),
       " has no values: it is undefined, sparse or on the meta device");
@@ -122,7 +130,11 @@ void StagedSafetensors::append(const Entry& entry, const at::Tensor& given) {
       given.scalar_type(), " ", given.sizes(), " where ", entry.dtype, " [",
       c10::Join(", ", entry.shape), "] was announced");
   const auto values = given.detach().to(at::kCPU).resolve_neg().contiguous();
-  file_->append(values.data_ptr(), values.nbytes());
+  file_->write_at(place->second, values.data_ptr(), values.nbytes());
+  open_.erase(place);
+  if (open_.empty() && synced_) {
+    file_->sync();
+  }
 }
 
 }  // namespace theseus::checkpoint

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,20 +24,23 @@ std::string json_string(const std::string& text, bool ascii);
 // A safetensors file under a temporary name, whose space is reserved. Gone when not committed.
 class StagedSafetensors {
  public:
-  // `entries` must outlive it.
-  StagedSafetensors(const std::filesystem::path& path, std::vector<const Entry*> entries);
+  // `entries` must outlive it. Not `synced`: nothing is reserved, and the disk is not waited for.
+  StagedSafetensors(
+      const std::filesystem::path& path, std::vector<const Entry*> entries, bool synced = true);
 
-  // Writes and syncs everything. Throws InternalError when `source` yields another shape or dtype
-  // than announced.
-  void fill(const Source& source);
-  void commit() { file_->commit(); }
+  // As they stand in the file.
+  const std::vector<const Entry*>& entries() const { return entries_; }
+  // Each once, in any order; with the last one it syncs. Throws InternalError for another shape or dtype than announced.
+  void put(const Entry& entry, const at::Tensor& given);
+  void fill(const Source& source);  // puts all of them
+  // Throws InternalError when one is missing.
+  void commit();
 
  private:
-  void append(const Entry& entry, const at::Tensor& given);
-
   std::vector<const Entry*> entries_;
-  std::string header_;
+  std::map<const Entry*, int64_t> open_;  // not put yet, with their places
   std::unique_ptr<AtomicFile> file_;
+  bool synced_;
 };
 
 }  // namespace theseus::checkpoint

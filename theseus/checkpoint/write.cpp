@@ -183,7 +183,9 @@ void write_safetensors(
 }
 
 void write_safetensors(
-    const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+    const fs::path& path,
+    const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+    bool synced) {
   std::vector<Entry> entries;
   std::map<std::string, at::Tensor> by_name;
   for (const auto& [name, tensor] : tensors) {
@@ -191,7 +193,9 @@ void write_safetensors(
     entries.push_back({name, tensor.scalar_type(), tensor.sizes().vec(), ""});
     by_name.emplace(name, tensor);
   }
-  write_safetensors(path, entries, [&](const Entry& entry) { return by_name.at(entry.name); });
+  StagedSafetensors file(path, stored_entries(entries), synced);
+  file.fill([&](const Entry& entry) { return by_name.at(entry.name); });
+  file.commit();
 }
 
 std::vector<std::string> write_checkpoint(
@@ -223,35 +227,70 @@ std::vector<std::string> write_checkpoint(
   return names;
 }
 
+StagedCheckpoint::StagedCheckpoint(
+    const fs::path& directory, Layout layout, const std::vector<Entry>& entries)
+    : directory_(directory), layout_(std::move(layout)) {
+  std::error_code error;
+  require(fs::is_directory(directory, error), directory.string(), " is not a directory");
+  const auto held = entries_of_files(layout_, stored_entries(entries));
+  for (const auto& [name, some] : held) {
+    check_free(directory / name);
+    fs::create_directories((directory / name).parent_path(), error);
+    names_.push_back(name);
+  }
+  check_free(directory / (layout_.index.empty() ? names_.front() : layout_.index));
+  for (const auto& [name, some] : held) {
+    for (const Entry* entry : some) {
+      file_of_[entry] = files_.size();
+    }
+    files_.emplace_back(directory / name, some);
+  }
+}
+
+StagedCheckpoint::~StagedCheckpoint() = default;
+
+std::vector<const Entry*> StagedCheckpoint::entries() const {
+  std::vector<const Entry*> all;
+  for (const auto& file : files_) {
+    all.insert(all.end(), file.entries().begin(), file.entries().end());
+  }
+  return all;
+}
+
+void StagedCheckpoint::put(const Entry& entry, const at::Tensor& tensor) {
+  files_.at(file_of_.at(&entry)).put(entry, tensor);
+}
+
+std::vector<std::string> StagedCheckpoint::commit() {
+  std::unique_ptr<AtomicFile> index;
+  if (!layout_.index.empty()) {
+    Shards shards;
+    for (const auto& file : files_) {
+      shards.push_back(file.entries());
+    }
+    index = stage_index(directory_ / layout_.index, index_text(shards, names_, layout_.metadata));
+  }
+  for (StagedSafetensors& file : files_) {
+    file.commit();
+  }
+  auto names = names_;
+  if (index != nullptr) {
+    index->commit();
+    names.push_back(layout_.index);
+  }
+  return names;
+}
+
 std::vector<std::string> write_checkpoint(
     const fs::path& directory,
     const Layout& layout,
     const std::vector<Entry>& entries,
     const Source& source) {
-  std::error_code error;
-  require(fs::is_directory(directory, error), directory.string(), " is not a directory");
-  std::vector<std::string> names;
-  Shards shards;
-  for (auto& [name, held] : entries_of_files(layout, stored_entries(entries))) {
-    check_free(directory / name);
-    fs::create_directories((directory / name).parent_path(), error);
-    names.push_back(name);
-    shards.push_back(held);
+  StagedCheckpoint staged(directory, layout, entries);
+  for (const Entry* entry : staged.entries()) {
+    staged.put(*entry, source(*entry));
   }
-  check_free(directory / (layout.index.empty() ? names.front() : layout.index));
-  auto staged = stage_shards(directory, names, shards, source);
-  std::unique_ptr<AtomicFile> index;
-  if (!layout.index.empty()) {
-    index = stage_index(directory / layout.index, index_text(shards, names, layout.metadata));
-  }
-  for (StagedSafetensors& file : staged) {
-    file.commit();
-  }
-  if (index != nullptr) {
-    index->commit();
-    names.push_back(layout.index);
-  }
-  return names;
+  return staged.commit();
 }
 
 }  // namespace theseus::checkpoint

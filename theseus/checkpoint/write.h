@@ -35,9 +35,11 @@ std::vector<std::string> shard_names(const std::string& stem, size_t count);
 // another shape or dtype than the entry says.
 void write_safetensors(
     const std::filesystem::path& path, const std::vector<Entry>& entries, const Source& source);
+// Not `synced`: without waiting for the disk (AtomicFile::commit_unsynced).
 void write_safetensors(
     const std::filesystem::path& path,
-    const std::vector<std::pair<std::string, at::Tensor>>& tensors);
+    const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+    bool synced = true);
 
 // The shards and index of a checkpoint in `directory` (which must exist): `<stem>.safetensors` when
 // everything fits one shard, else `<stem>-00001-of-0000N.safetensors` and
@@ -64,9 +66,35 @@ struct Layout {
                          // total_parameters are set anew; empty: total_size alone
 };
 
+class StagedSafetensors;
+
 // A checkpoint in the caller's layout, with the promises of the one above: space for all of it is
-// reserved first, and nothing appears until everything is written and synced. Files are written in
-// the order of their names. Throws InputError when one of them is already there.
+// reserved first, and nothing appears until everything is written and synced. Its tensors come one by one,
+// in any order.
+class StagedCheckpoint {
+ public:
+  // `entries` must outlive it. Throws InputError when one of the files is already there.
+  StagedCheckpoint(
+      const std::filesystem::path& directory, Layout layout, const std::vector<Entry>& entries);
+  ~StagedCheckpoint();
+  StagedCheckpoint(const StagedCheckpoint&) = delete;
+  StagedCheckpoint& operator=(const StagedCheckpoint&) = delete;
+
+  // Those that are stored, as they stand in the files, files in the order of their names.
+  std::vector<const Entry*> entries() const;
+  void put(const Entry& entry, const at::Tensor& tensor);
+  // When all are put. Returns the names of the files, in order, the index last.
+  std::vector<std::string> commit();
+
+ private:
+  std::filesystem::path directory_;
+  Layout layout_;
+  std::vector<std::string> names_;
+  std::vector<StagedSafetensors> files_;
+  std::map<const Entry*, size_t> file_of_;
+};
+
+// The same in one call: tensors are asked for as they stand in the files.
 std::vector<std::string> write_checkpoint(
     const std::filesystem::path& directory,
     const Layout& layout,

@@ -9,12 +9,14 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <utility>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "theseus/base/device.h"
 #include "theseus/maps/row_gram.h"
 
 namespace theseus::maps {
@@ -37,12 +39,14 @@ at::Tensor probes_for(const at::Tensor& rows) {
 }
 
 // Of a map that may be float32: in float64, some rows at a time, as a copy of all of them is large.
-constexpr int64_t kRowsAtATime = 256;
+int64_t rows_at_a_time(const at::Tensor& map) {
+  return map.device().is_cpu() ? 256 : 4096;
+}
 
 // T y [m, k]
 at::Tensor through(const at::Tensor& map, const at::Tensor& y) {
   std::vector<at::Tensor> parts;
-  for (const auto& rows : map.split(kRowsAtATime)) {
+  for (const auto& rows : map.split(rows_at_a_time(map))) {
     parts.push_back(times_few(rows.to(at::kDouble), y));
   }
   return at::cat(parts);
@@ -51,8 +55,9 @@ at::Tensor through(const at::Tensor& map, const at::Tensor& y) {
 // T^T z [n, k]
 at::Tensor back_through(const at::Tensor& map, const at::Tensor& z) {
   auto sum = at::zeros({map.size(1), z.size(1)}, z.options());
-  for (int64_t row = 0; row < map.size(0); row += kRowsAtATime) {
-    const auto count = std::min(kRowsAtATime, map.size(0) - row);
+  const auto some = rows_at_a_time(map);
+  for (int64_t row = 0; row < map.size(0); row += some) {
+    const auto count = std::min(some, map.size(0) - row);
     const auto rows = map.narrow(0, row, count).to(at::kDouble);
     sum.add_(times_few(rows.t(), z.narrow(0, row, count)));
   }
@@ -65,6 +70,10 @@ bool is_small(const at::Tensor& matrix) {
   return std::max(matrix.size(0), matrix.size(1)) <= kSmall;
 }
 
+at::ScalarType dtype_of_map(int64_t ds, int64_t dt, c10::Device device) {
+  return std::max(ds, dt) <= kSmall || multiplies_float64_fast(device) ? at::kDouble : at::kFloat;
+}
+
 at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like) {
   const auto draw = [&] {
     const auto generator = at::detail::createCPUGenerator(kSeed);
@@ -73,15 +82,15 @@ at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like
   if (k > kProbes) {
     return draw().to(like.device());
   }
-  // The same few are asked for again and again, and drawing takes longer than their use on a GPU.
+  // The same few are asked for again and again, by threads that must not wait for each other's copies to a GPU.
   static std::mutex mutex;
-  static std::map<std::pair<int64_t, int64_t>, at::Tensor> drawn;
+  static std::map<std::tuple<int64_t, int64_t, std::string>, at::Tensor> drawn;
   const std::lock_guard lock(mutex);
-  auto& found = drawn[{size, k}];
+  auto& found = drawn[{size, k, like.device().str()}];
   if (!found.defined()) {
-    found = draw();
+    found = draw().to(like.device());
   }
-  return found.to(like.device(), at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  return found;
 }
 
 double orthogonality(const at::Tensor& map) {

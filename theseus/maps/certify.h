@@ -14,7 +14,10 @@ constexpr int64_t kSmall = 1024;
 
 bool is_small(const at::Tensor& matrix);
 
-// k fixed Gaussian columns [size, k] float64: the same on every run and device.
+// What a map [ds, dt] is computed in: float64 when it is small or where that is as fast, else float32.
+at::ScalarType dtype_of_map(int64_t ds, int64_t dt, c10::Device device);
+
+// k fixed Gaussian columns [size, k] float64: the same on every run and device. Not to be written to.
 at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like);
 
 // Both are estimated with a few fixed random vectors where the matrix is wider than 512.

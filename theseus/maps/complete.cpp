@@ -103,7 +103,7 @@ at::Tensor isometry_near(const at::Tensor& prior) {
 at::Tensor complete_wide(const at::Tensor& left, const at::Tensor& right, const at::Tensor& prior) {
   const auto ds = left.size(0);
   const auto dt = right.size(0);
-  const auto dtype = std::max(ds, dt) <= kSmall ? at::kDouble : at::kFloat;
+  const auto dtype = dtype_of_map(ds, dt, left.device());
   const auto options = left.options().dtype(dtype);
   const auto identity = at::eye(ds, dt, options);  // [ds, dt]
   const auto p = prior.defined() ? isometry_near(prior).to(dtype) : identity;

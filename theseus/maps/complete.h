@@ -11,7 +11,7 @@ namespace theseus::maps {
 // rectangular identity, and what even this leaves open that of a fixed random matrix.
 // L [ds, r] and R [dt, r] have orthonormal columns, r < min(ds, dt). A prior that is no isometry is
 // replaced by the nearest; undefined: the rectangular identity.
-// [ds, dt] float64 when `is_small`, otherwise float32.
+// [ds, dt] in dtype_of_map().
 at::Tensor complete(const at::Tensor& left, const at::Tensor& right, const at::Tensor& prior);
 
 // The same map as factors, float64, without a matrix [ds, dt] anywhere: 2 r columns and those of the

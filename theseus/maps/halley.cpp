@@ -3,14 +3,22 @@
 //   X <- (b / c) X + (a - b / c) (I + c X X^T)^-1 X
 //
 // takes every singular value x to x (a + b x^2) / (1 + c x^2). The weights are those that lift the smallest
-// one, l, most; all are 1 up to rounding after four rounds at a condition of 1e7. The system is solved by
-// its Cholesky factor, which costs eps c, some eps l^(-4/3): hence the limit.
+// one, l, most. The system is solved by its Cholesky factor, which costs eps c, some eps l^(-4/3): hence the limit.
+//
+// Newton's and Schulz's with a scale (Chen and Chow 2014) is products alone,
+//
+//   X <- a (3 X - a^2 X X^T X) / 2,   a^2 = 3 / (1 + l + l^2)
+//
+// and takes [l, 1] into [l', 1] with l' up to 2.6 l. As it would take both l and 1 to l', where small values are rounded, a is
+// kept a little smaller. A GPU multiplies so much faster than it factors that small matrices
+// are lifted by this alone, from an l that leaves nothing out, and large ones after a first round of Halley's.
+//
+// The maximum of tr(T^T C) is reached where H = C T^T is positive definite. Its eigenvalues are the singular values of C.
 
 #include "theseus/maps/halley.h"
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include <ATen/ATen.h>
 
@@ -21,7 +29,9 @@ namespace theseus::maps {
 namespace {
 
 constexpr double kMostCondition = 1e7;
-constexpr int kMostRounds = 8;
+constexpr double kMostConditionSmall = 1e10;
+constexpr double kLow = 0.05;        // up to here a round of Halley's is worth its factor
+constexpr double kMostScale = 1.65;  // 1 goes to 0.23
 constexpr double kConverged = 1e-7;  // and one step of Newton and Schulz
 
 double largest_of(const at::Tensor& gram) {
@@ -34,17 +44,61 @@ double largest_of(const at::Tensor& gram) {
   return std::sqrt(gram.matmul(v).norm(2, 0).max().item<double>());
 }
 
-at::Tensor iterated(at::Tensor x, at::Tensor gram, double l) {
-  for (int round = 0; round < kMostRounds && 1 - l > kConverged; ++round) {
+// By products alone, for values from l to 1.
+at::Tensor lifted(at::Tensor x, double l) {
+  while (1 - l > kConverged) {
+    const auto a = std::min(kMostScale, std::sqrt(3 / (1 + l + l * l)));
+    const auto half = 0.5 * a * a * a;
+    x = at::addmm(x, row_gram(x), x, /*beta=*/1.5 * a, /*alpha=*/-half);
+    l *= 1.5 * a - half * l * l;
+  }
+  return newton_schulz(x);
+}
+
+at::Tensor iterated(at::Tensor x, const at::Tensor& gram, double l) {
+  if (l < kLow) {
     const HalleyWeights weights(l);
     const auto [a, b, c] = weights;
-    auto system = c * (round == 0 ? gram : row_gram(x));
+    auto system = c * gram;
     system.diagonal().add_(1);
     const auto solved = at::cholesky_solve(x, at::linalg_cholesky(system));
     x = at::add(solved * (a - b / c), x, b / c);
     l = weights.lifted(l);
   }
-  return newton_schulz(x);
+  return lifted(x, l);
+}
+
+// The Cholesky factor of C T^T; undefined: it is not positive definite.
+at::Tensor factor_of_h(const at::Tensor& matrix, const at::Tensor& map) {
+  const auto h = matrix.matmul(map.t());
+  const auto [factor, failed] = at::linalg_cholesky_ex((h + h.t()) / 2);
+  return failed.item<int>() == 0 ? factor : at::Tensor();
+}
+
+// The smallest value of H = L L^T, by products with its inverse.
+double smallest_of_h(const at::Tensor& factor) {
+  constexpr int kRounds = 8;
+  const auto one = at::eye(factor.size(0), factor.options());
+  const auto inverse = at::linalg_solve_triangular(factor, one, /*upper=*/false);
+  auto v = fixed_gaussian(factor.size(0), 4, factor.options());
+  at::Tensor size;
+  for (int i = 0; i < kRounds; ++i) {
+    v = inverse.t().matmul(inverse.matmul(v));
+    size = v.norm(2, /*dim=*/0);
+    v = v / size;
+  }
+  return 1 / size.max().item<double>();
+}
+
+std::optional<Halley> find_small(const at::Tensor& matrix, double largest) {
+  const auto x = matrix / (kAboveLargest * largest);
+  Halley found{.factor = lifted(x, kBelowSmallest / kMostConditionSmall), .largest = largest};
+  const auto factor = factor_of_h(matrix, found.factor);
+  if (!factor.defined()) {
+    return {};
+  }
+  found.smallest = smallest_of_h(factor);
+  return found.smallest * kMostConditionSmall > largest ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace
@@ -74,6 +128,9 @@ std::optional<Halley> find_polar_by_halley(const at::Tensor& matrix) {
   if (!(largest > 0)) {
     return {};
   }
+  if (matrix.size(0) <= kSmall) {
+    return find_small(matrix, largest);
+  }
   const auto scale = 1 / (kAboveLargest * largest);
   const auto scaled = gram * (scale * scale);
   const auto [factor, failed] = at::linalg_cholesky_ex(scaled);
@@ -84,11 +141,9 @@ std::optional<Halley> find_polar_by_halley(const at::Tensor& matrix) {
   if (!(smallest * kMostCondition > largest)) {
     return {};
   }
-  return Halley{
-      .factor =
-          iterated(matrix * scale, scaled, std::min(kBelowSmallest * smallest * scale, 1 - 1e-3)),
-      .largest = largest,
-      .smallest = smallest};
+  const auto l = std::min(kBelowSmallest * smallest * scale, 1 - 1e-3);
+  Halley found{iterated(matrix * scale, scaled, l), largest, smallest};
+  return factor_of_h(matrix, found.factor).defined() ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace theseus::maps

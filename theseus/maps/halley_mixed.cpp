@@ -54,9 +54,11 @@ Levelled levelled(const at::Tensor& matrix) {
   const auto last = image(q);
   const auto [lambda, w] = at::linalg_eigh(q.t().matmul(last));
   const auto u = q.matmul(w);  // [m, k], the largest last
-  const auto values = lambda.clamp_min(0).sqrt().contiguous();
-  const auto errors = ((last.matmul(w) - u * lambda).norm(2, 0) / values).contiguous();
-  const auto *s = values.data_ptr<double>(), *error = errors.data_ptr<double>();
+  const auto values = lambda.clamp_min(0).sqrt();
+  const auto errors = (last.matmul(w) - u * lambda).norm(2, 0) / values;
+  const auto known = at::stack({values, errors}).cpu();
+  const auto* s = known.data_ptr<double>();
+  const auto* error = s + kFew;
   int64_t rest = kFew;
   for (int64_t i = kFew - 1; i > 0 && error[i] <= kConverged * s[i - 1]; --i) {
     rest = s[i] > kGap * s[i - 1] ? i : rest;

@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/device.h"
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/complete.h"
@@ -31,7 +32,7 @@ at::Tensor product(const at::Tensor& left, const at::Tensor& right, int64_t ds, 
   if (!left.defined() || !right.defined()) {
     return left.defined() ? left : right.t();
   }
-  const auto dtype = std::max(ds, dt) <= kSmall ? at::kDouble : at::kFloat;
+  const auto dtype = dtype_of_map(ds, dt, left.device());
   return left.to(dtype).matmul(right.to(dtype).t());
 }
 
@@ -40,9 +41,10 @@ at::Tensor polished(const at::Tensor& map) {
   if (map.size(0) > map.size(1)) {
     return polished(map.t()).t().contiguous();
   }
-  auto excess = row_gram(map);
+  const auto wide = map.to(multiplies_float64_fast(map.device()) ? at::kDouble : map.scalar_type());
+  auto excess = row_gram(wide);
   excess.diagonal().sub_(1);
-  return map.clone().addmm_(excess, map, 1, -0.5);
+  return at::addmm(wide, excess, wide, 1, -0.5).to(map.scalar_type());
 }
 
 void certify(Map& map) {

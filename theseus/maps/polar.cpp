@@ -21,6 +21,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/device.h"
 #include "theseus/base/error.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/halley.h"
@@ -140,8 +141,8 @@ std::optional<Polar> find_by_eigh(const at::Tensor& c, const Significance& signi
 
 // Where a decomposition is slow. Of full rank, or not at all.
 std::optional<Polar> find_by_halley(const at::Tensor& c, const Significance& significance) {
-  const bool mixed = c.device().is_cpu();
-  if ((mixed && c.size(0) <= kSmall) || significance.most < c.size(0)) {
+  const bool mixed = c.size(0) > kSmall && !multiplies_float64_fast(c.device());
+  if ((c.device().is_cpu() && !mixed) || significance.most < c.size(0)) {
     return {};
   }
   std::optional<Halley> found;
@@ -161,14 +162,8 @@ std::optional<Polar> find_by_halley(const at::Tensor& c, const Significance& sig
       .orthogonality = orthogonality(found->factor),
       .asymmetry = asymmetry(c, found->factor),
       .route = mixed ? "halley-mixed" : "halley"};
-  if (mixed) {
-    return is_certified(polar, kCertifiedFloat) ? std::optional(polar) : std::nullopt;
-  }
-  // C T^T is positive definite, so T is the maximiser.
-  const auto h = c.matmul(found->factor.t());
-  const auto failed = std::get<1>(at::linalg_cholesky_ex((h + h.t()) / 2));
-  return failed.item<int>() == 0 && is_certified(polar, kCertified) ? std::optional(polar)
-                                                                    : std::nullopt;
+  const bool holds = is_certified(polar, mixed ? kCertifiedFloat : kCertified);
+  return holds ? std::optional(polar) : std::nullopt;
 }
 
 Polar transposed(Polar polar) {

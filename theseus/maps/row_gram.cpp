@@ -8,7 +8,9 @@ namespace theseus::maps {
 namespace {
 
 // Rows of a block: large enough for a product at full speed.
-constexpr int64_t kBlock = 384;
+int64_t block_of(const at::Tensor& rows) {
+  return rows.device().is_cpu() ? 384 : 1024;
+}
 
 }  // namespace
 
@@ -19,8 +21,9 @@ at::Tensor row_gram(const at::Tensor& rows) {
 at::Tensor symmetric_product(const at::Tensor& left, const at::Tensor& right) {
   const auto m = left.size(0);
   auto gram = at::empty({m, m}, left.options());
-  for (int64_t begin = 0; begin < m; begin += kBlock) {
-    const auto end = std::min(m, begin + kBlock);
+  const auto block = block_of(left);
+  for (int64_t begin = 0; begin < m; begin += block) {
+    const auto end = std::min(m, begin + block);
     auto row = gram.slice(0, begin, end).slice(1, begin);  // from the diagonal on
     at::matmul_out(row, left.slice(0, begin, end), right.slice(0, begin).t());
     auto square = row.slice(1, 0, end - begin);

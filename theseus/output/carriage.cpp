@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -22,7 +24,6 @@
 #include "theseus/output/space.h"
 #include "theseus/output/supervision.h"
 #include "theseus/output/text_file.h"
-#include "theseus/output/write_model.h"
 #include "theseus/transport/alignment.h"
 
 namespace theseus::output {
@@ -163,6 +164,9 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     opened_.alignment->require_maps(transport::spaces_of(plan_));
   }
   work_.keep();
+  if (write_ == "model") {
+    writer_.emplace(opened_.target, work_.staged(), options_.alpha);
+  }
   if (mask_of(options_) != gradient::Mask::kNone) {
     maps_->mask.emplace(options_, opened_, plan_, work_.path(), watch);
   }
@@ -180,7 +184,8 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
               rows_.push_back(std::move(row));
             }
           },
-      .group = [&](int64_t first) { end_group(first); },
+      .group = [&](int64_t first) { return end_group(first); },
+      .sync = [&] { files_.sync(); },
       .tuned =
           [&](int64_t block) {
             const auto& source = opened_.source;
@@ -209,17 +214,38 @@ void Carriage::carry(int64_t stage, const MapSet& found) {
       stage > 0 && stage + 2 < stages() &&
       pairs[static_cast<size_t>(stage)].target == pairs[static_cast<size_t>(stage - 1)].target;
   if (!more) {
-    end_group(stage);
+    end_group(stage)();
   }
 }
 
-void Carriage::end_group(int64_t first) {
+std::function<void()> Carriage::end_group(int64_t first) {
+  return [this, first, group = std::exchange(group_, {}),
+          rows = std::exchange(rows_, ordered_json::array())]() mutable {
+    store(first, std::move(group), rows);
+  };
+}
+
+// What a job goes on from, and of the output what is known by now: the blocks that the group brought.
+void Carriage::store(int64_t first, Group group, const ordered_json& rows) {
   if (maps_->mask) {
-    maps_->mask->apply(group_);
+    maps_->mask->apply(group);
   }
-  files_.write(first, group_, rows_);
-  group_.clear();
-  rows_ = ordered_json::array();
+  files_.write(first, group, rows);
+  if (!writer_) {
+    return;
+  }
+  const auto& target = opened_.target.architecture();
+  std::set<std::string> tensors;
+  for (const auto& parameter : target.parameters) {
+    if (parameter.block != model::kOuter && group.contains(parameter.name)) {
+      tensors.insert(parameter.tensor);
+    }
+  }
+  group.clear();
+  CarriedFiles files(files_.directory());
+  files.open(first);
+  const Assembly assembly(target, files);
+  writer_->write(tensors, [&](const std::string& tensor) { return assembly.delta(tensor); });
 }
 
 ordered_json Carriage::deliver(const transport::Watch& watch) {
@@ -236,9 +262,8 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
     write_sentence_head(*head, work_.staged());
   }
   if (write_ == "model") {
-    written = write_model(
-        opened_.target, work_.staged(),
-        [&](const std::string& tensor) { return assembly.delta(tensor); }, options_.alpha, writing);
+    written =
+        writer_->finish([&](const std::string& tensor) { return assembly.delta(tensor); }, writing);
     side = copy_side_files(opened_.target, work_.staged(), {kRecordFile, kRecipeFile, kCardFile});
   } else if (write_ == "update") {
     write_update_file(opened_, plan_, assembly, work_.staged(), writing);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "theseus/output/carried_files.h"
 #include "theseus/output/job_maps.h"
 #include "theseus/output/work_directory.h"
+#include "theseus/output/write_model.h"
 #include "theseus/transport/carry.h"
 
 namespace theseus::output {
@@ -38,7 +40,10 @@ class Carriage {
   nlohmann::ordered_json deliver(const transport::Watch& watch);
 
  private:
-  void end_group(int64_t first);
+  using Group = std::map<std::string, transport::Carried>;
+  // What puts the group that began with stage `first` on disk.
+  std::function<void()> end_group(int64_t first);
+  void store(int64_t first, Group group, const nlohmann::ordered_json& rows);
 
   JobOptions options_;
   std::unique_ptr<Aside> warming_;
@@ -50,7 +55,8 @@ class Carriage {
   std::vector<transport::Disposition> plan_;
   std::optional<transport::Schedule> schedule_;
   std::optional<transport::Carrier> carrier_;
-  std::map<std::string, transport::Carried> group_;  // what has come of a group so far
+  std::optional<ModelWriter> writer_;  // of the output, when it is a model
+  Group group_;                        // what has come of a group so far
   nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
 };
 

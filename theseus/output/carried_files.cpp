@@ -1,5 +1,6 @@
 #include "theseus/output/carried_files.h"
 
+#include <set>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -25,7 +26,7 @@ constexpr const char* kAgreement = "|agreement";
 void CarriedFiles::write(
     int64_t first,
     const std::map<std::string, transport::Carried>& carried,
-    const nlohmann::ordered_json& rows) const {
+    const nlohmann::ordered_json& rows) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   for (const auto& [name, one] : carried) {
     if (one.factors) {
@@ -42,36 +43,52 @@ void CarriedFiles::write(
     }
   }
   if (!tensors.empty()) {
-    checkpoint::write_safetensors(
-        directory_ / c10::str("carried-", first, ".safetensors"), tensors);
+    checkpoint::write_safetensors(file(first, ".safetensors"), tensors, /*synced=*/false);
+    unsynced_.push_back(file(first, ".safetensors"));
   }
-  AtomicFile file(directory_ / c10::str("carried-", first, ".json"));
-  file.append(rows.dump());
-  file.commit();
+  AtomicFile about(file(first, ".json"));
+  about.append(rows.dump());
+  about.commit_unsynced();
+  unsynced_.push_back(file(first, ".json"));
+}
+
+void CarriedFiles::sync() {
+  for (const auto& path : unsynced_) {
+    sync_file(path);
+  }
+  unsynced_.clear();
+}
+
+fs::path CarriedFiles::file(int64_t first, const char* extension) const {
+  return directory_ / c10::str("carried-", first, extension);
 }
 
 void CarriedFiles::open() {
-  std::map<int64_t, fs::path> groups;
+  std::set<int64_t> groups;
   for (const auto& entry : fs::directory_iterator(directory_)) {
     const auto name = entry.path().filename().string();
     if (name.starts_with("carried-") && entry.path().extension() == ".json") {
-      groups[std::stoll(name.substr(8))] = entry.path();
+      groups.insert(std::stoll(name.substr(8)));
     }
   }
-  for (const auto& [first, path] : groups) {
-    for (const auto& row : nlohmann::ordered_json::parse(read_text_file(path, 1 << 30))) {
-      rows_.push_back(row);
-    }
-    auto tensors = path;
-    tensors.replace_extension(".safetensors");
-    if (!fs::exists(tensors)) {
-      continue;
-    }
-    const auto file =
-        std::make_shared<const checkpoint::Checkpoint>(checkpoint::Checkpoint::open(tensors));
-    for (const auto& info : file->tensors()) {
-      files_[info.name.substr(0, info.name.rfind('|'))] = file;
-    }
+  for (const auto first : groups) {
+    open(first);
+  }
+}
+
+void CarriedFiles::open(int64_t first) {
+  for (const auto& row :
+       nlohmann::ordered_json::parse(read_text_file(file(first, ".json"), 1 << 30))) {
+    rows_.push_back(row);
+  }
+  const auto tensors = file(first, ".safetensors");
+  if (!fs::exists(tensors)) {
+    return;
+  }
+  const auto opened =
+      std::make_shared<const checkpoint::Checkpoint>(checkpoint::Checkpoint::open(tensors));
+  for (const auto& info : opened->tensors()) {
+    files_[info.name.substr(0, info.name.rfind('|'))] = opened;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -18,13 +19,16 @@ class CarriedFiles {
 
   const std::filesystem::path& directory() const { return directory_; }
 
-  // Writes a group; `rows` goes with it as JSON.
+  // Writes a group; `rows` goes with it as JSON. The disk has it after sync(), before which a job that the machine
+  // takes down begins anew.
   void write(
       int64_t first,
       const std::map<std::string, transport::Carried>& carried,
-      const nlohmann::ordered_json& rows) const;
-  // Opens every group that was written.
+      const nlohmann::ordered_json& rows);
+  void sync();
+  // Opens every group that was written, or one.
   void open();
+  void open(int64_t first);
 
   const nlohmann::ordered_json& rows() const { return rows_; }
   bool contains(const std::string& parameter) const { return files_.contains(parameter); }
@@ -32,8 +36,11 @@ class CarriedFiles {
   transport::Carried read(const std::string& parameter) const;
 
  private:
+  std::filesystem::path file(int64_t first, const char* extension) const;
+
   std::filesystem::path directory_;
   std::map<std::string, std::shared_ptr<const checkpoint::Checkpoint>> files_;  // by parameter
+  std::vector<std::filesystem::path> unsynced_;
   mutable std::string last_;  // the parameter whose delta was read last
   nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
 };

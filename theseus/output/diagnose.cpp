@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -96,7 +97,7 @@ ordered_json measure(
     Opened& opened,
     transport::Aligner& aligner,
     const stats::Calibration& held_out,
-    const CarriedFiles& carried,
+    CarriedFiles& carried,
     const transport::Watch& watch) {
   const auto plan = plan_of(options, opened, aligner.route(), aligner.towers());
   require_something(plan);
@@ -147,8 +148,9 @@ ordered_json measure(
           },
       .group =
           [&](int64_t first) {
-            carried.write(first, group, ordered_json::array());
-            group.clear();
+            return [&carried, first, carried_now = std::exchange(group, {})] {
+              carried.write(first, carried_now, ordered_json::array());
+            };
           },
       .runs_models = true};
   constexpr double kNever = 1e18;

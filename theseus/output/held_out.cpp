@@ -71,7 +71,8 @@ std::map<std::string, Likeness> HeldOut::measure(int64_t stage, const transport:
   for (int64_t batch = 0; batch < inputs_.batches(); ++batch) {
     with_context(c10::str("running held-out batch ", batch + 1), [&] {
       walk_.run(
-          stage, stage + 1, inputs_.pair(batch), states_[static_cast<size_t>(batch)], moments);
+          stage, stage + 1, inputs_.pair(batch, stage), states_[static_cast<size_t>(batch)],
+          moments);
     });
   }
   walk_.drop(stage, stage + 1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "theseus/base/error.h"
 #include "theseus/output/carriage.h"
@@ -174,9 +175,11 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
            },
        .group =
            [&](int64_t first) {
-             files.write(first, {}, rows);
-             rows = ordered_json::array();
-           }},
+             return [&files, first, rows = std::exchange(rows, ordered_json::array())] {
+               files.write(first, {}, rows);
+             };
+           },
+       .sync = [&] { files.sync(); }},
       watch, options.save_every);
   files.open();
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};

@@ -10,7 +10,6 @@
 
 #include "theseus/transport/alignment.h"
 #include "theseus/transport/depth.h"
-#include "theseus/update/norm.h"
 
 namespace theseus::output {
 
@@ -111,16 +110,14 @@ ordered_json describe_schedule(const transport::Schedule& schedule, c10::Device 
 ordered_json describe_update(const std::vector<Disposition>& plan, const Opened& opened) {
   const auto& source = opened.source.architecture();
   const LeftBehind left(plan, source);
+  const auto device = opened.source.weights().placement().device;
   double kept = 0, all = 0;
   ordered_json rows = ordered_json::array();
   for (const auto& parameter : source.parameters) {
     if (!opened.update->changes(parameter)) {
       continue;
     }
-    const auto factors = opened.update->find_low_rank(parameter);
-    const auto square = factors
-                            ? std::pow(factors->norm(), 2)
-                            : std::pow(update::norm_of(opened.update->find_delta(parameter)), 2);
+    const auto square = std::pow(opened.update->delta_norm(parameter, device), 2);
     all += square;
     if (const auto reason = left.reason(parameter)) {
       kept += square;

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "theseus/model/model.h"
 #include "theseus/output/deltas.h"
+#include "theseus/output/layout.h"
 
 namespace theseus::output {
 
@@ -19,7 +23,7 @@ struct TensorChange {
 
 struct WrittenModel {
   std::vector<std::string> files;     // in the directory; an index last
-  std::vector<TensorChange> changes;  // of the tensors with a delta, in the order of writing
+  std::vector<TensorChange> changes;  // of the tensors with a delta, as they stand in the files
   double norm = 0;                    // of all of alpha * delta together; tied tensors once
   double rounding_loss = 0;
 };
@@ -28,10 +32,42 @@ struct WrittenModel {
 // hold no weights, in the target's own layout (see layout_of). Tensors without a delta are copied bit
 // for bit, as are all when alpha is 0. Stored copies of a tied tensor get its new values.
 //
-// One tensor and its delta are in memory at a time; a tied tensor that is stored twice is kept until
-// its last copy is written. The files appear together at the end, or not at all.
+// One tensor and its delta are in memory at a time. Space for all files is reserved first; they appear together at the
+// end, or not at all.
 // Throws InputError when they cannot be written, NumericError naming a tensor whose new values are not
 // finite (beyond what its dtype can hold, or from a delta that is not).
+class ModelWriter {
+ public:
+  ModelWriter(const model::Model& target, const std::filesystem::path& directory, double alpha);
+
+  // Those of `tensors`, by their library's own names, that the model has and that are not written yet.
+  void write(const std::set<std::string>& tensors, const Deltas& deltas);
+  // The rest.
+  WrittenModel finish(const Deltas& deltas, const Watch& watch = {});
+
+ private:
+  struct Change {
+    std::string tensor;
+    double norm_squared = 0;
+    double lost_squared = 0;
+  };
+  // All copies of a tensor, or one that is no parameter's.
+  void write(const std::vector<const checkpoint::Entry*>& copies, const Deltas& deltas);
+  at::Tensor sum(
+      const std::string& tensor, const checkpoint::Entry& entry, const at::Tensor& delta);
+
+  const model::Model& target_;
+  std::filesystem::path directory_;
+  double alpha_;
+  ModelLayout layout_;
+  std::map<std::string, std::string> owners_;  // stored name -> tensor
+  std::map<std::string, std::vector<const checkpoint::Entry*>>
+      copies_;                                          // of a tensor, not written yet
+  std::map<const checkpoint::Entry*, Change> changes_;  // by a tensor's first copy
+  std::optional<checkpoint::StagedCheckpoint> files_;
+};
+
+// All in one call.
 WrittenModel write_model(
     const model::Model& target,
     const std::filesystem::path& directory,

@@ -194,10 +194,10 @@ void Calibration::check_spans() const {
   check("target", target_spans_, target_);
 }
 
-PairedBatch Calibration::pair(int64_t batch) const {
+PairedBatch Calibration::pair(int64_t batch, int64_t stage) const {
   return {
-      .source = source(batch),
-      .target = target(batch),
+      .source = cut(source_, batch, stage == 0),
+      .target = cut(target_, batch, stage == 0),
       .source_spans = cut(source_spans_, batch),
       .target_spans = cut(target_spans_, batch)};
 }
@@ -253,7 +253,7 @@ std::pair<Calibration, Calibration> Calibration::split() const {
   return {part(begin, middle), part(middle, end)};
 }
 
-model::Batch Calibration::cut(const model::Batch& whole, int64_t batch) const {
+model::Batch Calibration::cut(const model::Batch& whole, int64_t batch, bool images) const {
   model::Batch result;
   const auto first = batch * batch_size_;
   for (const auto& [name, tensor] : whole) {
@@ -264,7 +264,9 @@ model::Batch Calibration::cut(const model::Batch& whole, int64_t batch) const {
     if (count <= 0) {
       continue;
     }
-    if (order != order_.end()) {
+    if (!images && tensor.is_floating_point()) {
+      result[name] = tensor.narrow(0, 0, 0);
+    } else if (order != order_.end()) {
       auto index = at::empty({count}, at::kLong);
       std::copy_n(order->second.begin() + first, count, index.data_ptr<int64_t>());
       result[name] = tensor.index_select(0, index);

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/device.h"
 #include "theseus/base/error.h"
 
 namespace theseus::stats {
@@ -47,11 +48,12 @@ at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
   if (left.size(1) * right.size(1) <= kSmallProduct) {
     return at::mm(left.to(at::kDouble).t(), right.to(at::kDouble));
   }
+  const auto dtype = multiplies_float64_fast(left.device()) ? at::kDouble : at::kFloat;
   at::Tensor sum;
   for (int64_t row = 0; row < left.size(0); row += kRowsAtATime) {
     const auto count = std::min(kRowsAtATime, left.size(0) - row);
-    const auto part = at::mm(
-        left.narrow(0, row, count).to(at::kFloat).t(), right.narrow(0, row, count).to(at::kFloat));
+    const auto part =
+        at::mm(left.narrow(0, row, count).to(dtype).t(), right.narrow(0, row, count).to(dtype));
     sum = sum.defined() ? sum.add_(part) : part.to(at::kDouble);
   }
   return sum;

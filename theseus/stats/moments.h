@@ -59,7 +59,7 @@ struct PairMoments {
 };
 
 // left^T right [dl, dr] in float64 of float32 rows [n, dl] and [n, dr]. Small products are computed in
-// float64; large ones in float32 for some thousand rows at a time, and summed in float64.
+// float64; large ones where that is slow in float32, for some thousand rows at a time, and summed in float64.
 at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right);
 
 }  // namespace theseus::stats

@@ -28,17 +28,6 @@ at::Tensor in_full(const at::Tensor& rows) {
   return rows.scalar_type() == at::kDouble ? rows : rows.to(at::kFloat);
 }
 
-// Images are looked at by the first stage alone, and large: there is no need to bring them to a GPU again.
-model::Batch inputs_of(const model::Batch& batch, int64_t stage) {
-  auto result = batch;
-  for (auto& [name, tensor] : result) {
-    if (stage > 0 && tensor.is_floating_point()) {
-      tensor = tensor.narrow(0, 0, 0);
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 struct Walk::Side {
@@ -205,10 +194,8 @@ void Walk::run(
     const PairedBatch& batch,
     WalkState& state,
     std::map<int64_t, Moments>& moments) {
-  Side source{
-      source_, source_.begin(inputs_of(batch.source, first), &source_capture_), batch.source_spans};
-  Side target{
-      target_, target_.begin(inputs_of(batch.target, first), &target_capture_), batch.target_spans};
+  Side source{source_, source_.begin(batch.source, &source_capture_), batch.source_spans};
+  Side target{target_, target_.begin(batch.target, &target_capture_), batch.target_spans};
   const bool tf32 = target_.weights().placement().tf32;
   // Nothing is learned from what a head writes, and over a vocabulary it would be large.
   source.pass.last_token_only = target.pass.last_token_only = true;

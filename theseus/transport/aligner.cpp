@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/device.h"
 #include "theseus/base/error.h"
 #include "theseus/stats/add_up.h"
 #include "theseus/stats/gradient_moments.h"
@@ -297,7 +298,7 @@ void Aligner::catch_up(
     watch(static_cast<double>(group.first), static_cast<double>(first), "walking to where it was");
     for (int64_t batch = processes().rank(); batch < batches; batch += processes().size()) {
       auto state = memory.take(group.first, batch);
-      walk.run(group.first, group.second, calibration_->pair(batch), state, nothing);
+      walk.run(group.first, group.second, calibration_->pair(batch, group.first), state, nothing);
       memory.put(group.second, batch, std::move(state));
     }
     walk.drop(group.first, group.second);
@@ -310,7 +311,8 @@ void Aligner::solve_group(
     const SpaceSet& needed,
     std::map<int64_t, stats::Moments>& moments,
     const Sink& sink,
-    Aside& handover) {
+    Aside& handover,
+    Aside& storing) {
   std::map<int64_t, MapSet> ahead;  // this process's share
   if (!processes().alone()) {
     const Stopwatch watch(solving_, "solve");
@@ -321,12 +323,17 @@ void Aligner::solve_group(
           mine[stage].empty() ? MapSet() : solver.solve(stage, moments[stage], mine[stage]);
     }
   }
-  const auto hand_over = [this, &sink, group](
+  const auto hand_over = [this, &sink, &storing, group](
                              int64_t stage, const MapSet& maps, const stats::Moments& seen) {
-    const Stopwatch watch(handing_over_, "carry");
-    sink.stage(stage, maps, seen);
+    {
+      const Stopwatch watch(handing_over_, "carry");
+      sink.stage(stage, maps, seen);
+    }
     if (stage + 1 == group.second) {
-      sink.group(group.first);
+      storing.run([this, store = sink.group(group.first)] {
+        const Stopwatch watch(storing_, "store");
+        store();
+      });
     }
   };
   for (auto stage = group.first; stage < group.second; ++stage) {
@@ -373,11 +380,12 @@ void Aligner::run(
   const auto batches = method_->needs.moments ? calibration_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device());
   // On a GPU the next group is walked while this one is solved and the one before is carried. Not where a group
-  // is all that memory takes; and processes exchange what they know in one order, so in one thread.
-  const bool one_by_one =
-      options_.in_order || sink.runs_models || target_.weights().placement().tf32;
+  // is all that memory takes, or where the walk's products are rounded and the others are of the same kind; and
+  // processes exchange what they know in one order, so in one thread.
+  const bool rounded = target_.weights().placement().tf32 && !multiplies_float64_fast(device());
+  const bool one_by_one = options_.in_order || sink.runs_models || rounded;
   const auto beside = one_by_one ? c10::Device(c10::kCPU) : device();
-  Aside handover(beside);
+  Aside storing(beside), handover(beside);
   Aside solving(processes().alone() && !plan.spill ? beside : c10::Device(c10::kCPU));
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
@@ -387,7 +395,11 @@ void Aligner::run(
   const auto save = [&](const Position& reached) {
     if (processes().first() && memory.is_due(reached)) {
       solving.wait();
-      handover.wait();  // what is saved must not be ahead of what is on disk
+      handover.wait();
+      storing.wait();
+      if (sink.sync) {
+        sink.sync();  // what is saved must not be ahead of what is on disk
+      }
       memory.save(reached, moments, solver.outer());
     }
   };
@@ -409,7 +421,7 @@ void Aligner::run(
       tell(batch, "walking");
       auto state = memory.take(first, batch);
       with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
-        walk.run(first, last, calibration_->pair(batch), state, moments);
+        walk.run(first, last, calibration_->pair(batch, first), state, moments);
       });
       memory.put(last, batch, std::move(state));
       save({first, batch + 1});
@@ -423,13 +435,14 @@ void Aligner::run(
     }
     tell(batches, "solving");
     solving.run([&, group, seen = std::exchange(moments, {})]() mutable {
-      solve_group(solver, group, needed, seen, sink, handover);
+      solve_group(solver, group, needed, seen, sink, handover, storing);
     });
     save({last, 0});
   }
   solving.wait();
   handover.wait();
-  for (const auto& spent : {walk.seconds(), solving_, handing_over_}) {
+  storing.wait();
+  for (const auto& spent : {walk.seconds(), solving_, handing_over_, storing_}) {
     for (const auto& [phase, seconds_of_it] : spent) {
       seconds_[phase] += seconds_of_it;
     }

@@ -42,8 +42,11 @@ using Watch = std::function<void(double done, double all, const std::string& doi
 // ones may come again, the same as before.
 struct Sink {
   std::function<void(int64_t stage, const MapSet& maps, const stats::Moments& moments)> stage;
-  // The group that began with `first` is complete: what it gave must be on disk.
-  std::function<void(int64_t first)> group;
+  // The group that began with `first` is complete: returns what puts all it gave on disk, on a GPU while the next
+  // group comes.
+  std::function<std::function<void()>(int64_t first)> group;
+  // What came so far must outlast the machine's sudden end: a position behind it is about to be saved.
+  std::function<void()> sync = {};
   // For AlignOptions::in_order: the tensors of a source block as tuned, and of a target block as the
   // update leaves them, by name.
   std::function<std::map<std::string, at::Tensor>(int64_t block)> tuned = {}, updated = {};
@@ -84,8 +87,8 @@ class Aligner {
   // What will be carried through the maps, which takes memory, too: before schedule() and run().
   void set_loads(std::vector<Load> loads) { loads_ = std::move(loads); }
   Schedule schedule(const SpaceSet& needed) const;
-  // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry", which on a GPU go on beside
-  // each other.
+  // Spent by run() on "forward", "statistics", "solve" and, by the sink, "carry" and "store", which on a GPU go on
+  // beside each other.
   const Seconds& seconds() const { return seconds_; }
 
   // Walks, solves the maps of `needed`, and gives them to `sink`. Unfinished work is kept in
@@ -119,7 +122,8 @@ class Aligner {
       const SpaceSet& needed,
       std::map<int64_t, stats::Moments>& moments,
       const Sink& sink,
-      Aside& handover);
+      Aside& handover,
+      Aside& storing);
   // Of the calibration at most, by tower.
   std::map<std::string, int64_t> rows_by_tower() const;
   SpaceSet rows_kept_of(const SpaceSet& observed) const;
@@ -140,7 +144,7 @@ class Aligner {
   bool same_words_ = true;  // or nothing to compare them by
   std::vector<Load> loads_;
   Seconds seconds_;
-  Seconds solving_, handing_over_;  // spent beside the walk, by solving and by the sink
+  Seconds solving_, handing_over_, storing_;  // spent beside the walk, by solving and by the sink
 };
 
 }  // namespace theseus::transport

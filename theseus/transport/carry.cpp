@@ -15,6 +15,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "theseus/base/bring.h"
+#include "theseus/base/device.h"
 #include "theseus/base/error.h"
 #include "theseus/update/norm.h"
 
@@ -48,17 +49,27 @@ const maps::Map& map_of(const MapSet& maps, const std::string& space, int64_t wi
   return map;
 }
 
+at::Tensor put_on(const at::Tensor& value, c10::Device device) {
+  return value.device() == device ? value : bring(value, device);
+}
+
+// What is carried is multiplied in float64 where that is as fast: there products of float32 may be rounded meanwhile (Tf32).
+at::ScalarType dtype_on(c10::Device device) {
+  return multiplies_float64_fast(device) ? at::kDouble : at::kFloat;
+}
+
 // Axis `axis` of `value` through T, where T is.
 at::Tensor through(const at::Tensor& value, const maps::Map& map, int64_t axis) {
-  const auto device = map.device();
-  const auto delta = value.device() == device ? value : bring(value, device);
-  if (const auto& factors = map.factors; factors.defined()) {
+  const auto dtype = dtype_on(map.device());
+  const auto delta = put_on(value, map.device()).to(dtype);
+  if (map.factors.defined()) {
+    const auto factors = map.factors.to(dtype);
     if (delta.dim() == 1) {
       return factors.after(delta.unsqueeze(0)).squeeze(0);
     }
     return axis == 0 ? factors.transposed().before(delta) : factors.after(delta);
   }
-  const auto& matrix = map.matrix;
+  const auto matrix = map.matrix.to(dtype);
   if (delta.dim() == 1) {
     return at::mv(matrix.t(), delta);
   }
@@ -67,13 +78,13 @@ at::Tensor through(const at::Tensor& value, const maps::Map& map, int64_t axis) 
 
 // Rows begin .. begin + count - 1 of T.
 at::Tensor rows_of(const maps::Map& map, int64_t begin, int64_t count) {
-  return map.factors.defined() ? map.factors.rows(begin, count)
-                               : map.matrix.narrow(0, begin, count);
+  return map.factors.defined() ? map.factors.to(dtype_on(map.device())).rows(begin, count)
+                               : map.matrix.narrow(0, begin, count).to(dtype_on(map.device()));
 }
 
 // A gain stays a gain. Factors become a matrix for some rows at a time.
 at::Tensor through_diagonal(const at::Tensor& gain, const maps::Map& out, const maps::Map& in) {
-  const auto delta = gain.to(out.device());
+  const auto delta = put_on(gain, out.device()).to(dtype_on(out.device()));
   const auto width = delta.size(0);
   const bool whole = !out.factors.defined() && !in.factors.defined();
   const auto some = whole ? width : std::min<int64_t>(width, 512);
@@ -95,7 +106,8 @@ Carried through_maps(
     if (model::is_fixed(space)) {
       return factor;
     }
-    return through(factor, map_of(maps, space, factor.size(axis)), axis).to(at::kCPU);
+    const auto value = through(factor, map_of(maps, space, factor.size(axis)), axis);
+    return put_on(value.to(at::kFloat), at::kCPU);
   };
   Carried result{.source_norm = factors.norm()};
   result.factors = update::LowRank{
@@ -144,13 +156,18 @@ std::vector<std::pair<const model::Parameter*, double>> Carrier::parts(
   return result;
 }
 
-at::Tensor Carrier::delta_of(const Disposition& row, int64_t stage) const {
-  at::Tensor sum;
-  for (const auto& [parameter, share] : parts(row, stage)) {
-    if (const auto delta = update_.find_delta(*parameter); delta.defined()) {
+Carrier::Delta Carrier::delta_of(const Disposition& row, int64_t stage, c10::Device device) const {
+  const auto all = parts(row, stage);
+  Delta sum;
+  for (const auto& [parameter, share] : all) {
+    if (const auto delta = update_.find_delta(*parameter, device); delta.defined()) {
       const auto term = share == 1 ? delta : delta * share;
-      sum = sum.defined() ? sum + term : term;
+      sum.value = sum.value.defined() ? sum.value + term : term;
     }
+  }
+  if (sum.value.defined()) {
+    const bool whole = all.size() == 1 && all.front().second == 1;
+    sum.norm = whole ? update_.delta_norm(*all.front().first) : norm_of(sum.value);
   }
   return sum;
 }
@@ -170,8 +187,8 @@ std::optional<update::LowRank> Carrier::factors_of(const Disposition& row, int64
 }
 
 Carried Carrier::carried(
-    const Disposition& row, const at::Tensor& delta, const MapSet& maps, int64_t stage) const {
-  Carried result{.source_norm = norm_of(delta)};
+    const Disposition& row, const Delta& delta, const MapSet& maps, int64_t stage) const {
+  Carried result{.source_norm = delta.norm};
   const auto seed = seed_ ^ hash_of(row.target->name) ^ (static_cast<uint64_t>(stage) << 48);
   if (what_ == maps::Carries::kNoise) {
     result.delta = gaussian(row.target->shape, result.source_norm, seed);
@@ -179,8 +196,8 @@ Carried Carrier::carried(
     return result;
   }
   auto value = what_ == maps::Carries::kRandomUpdate
-                   ? gaussian(delta.sizes(), result.source_norm, seed)
-                   : delta;
+                   ? gaussian(delta.value.sizes(), result.source_norm, seed)
+                   : delta.value;
   if (row.diagonal) {
     value = through_diagonal(
         value, map_of(maps, row.maps[0], value.size(0)), map_of(maps, row.maps[1], value.size(0)));
@@ -193,8 +210,9 @@ Carried Carrier::carried(
       }
     }
   }
-  result.delta = value.to(at::kCPU).contiguous();
-  result.target_norm = norm_of(result.delta);
+  value = value.to(at::kFloat);
+  result.target_norm = norm_of(value);
+  result.delta = put_on(value, at::kCPU).contiguous();
   return result;
 }
 
@@ -203,6 +221,7 @@ void Carrier::carry(
   const bool last = stage == static_cast<int64_t>(route_.pairs.size()) + 1;
   const auto block =
       stage == 0 || last ? model::kOuter : route_.pairs[static_cast<size_t>(stage - 1)].target;
+  const auto device = maps.empty() ? c10::Device(c10::kCPU) : maps.begin()->second.device();
   for (const auto& row : plan_) {
     if (!row.carried || row.target->block != block || stage == 0) {
       continue;
@@ -212,7 +231,7 @@ void Carrier::carry(
       const auto factors = what_ == maps::Carries::kUpdate ? factors_of(row, stage) : std::nullopt;
       if (factors) {
         now = through_maps(*factors, *row.target, maps);
-      } else if (const auto delta = delta_of(row, stage); delta.defined()) {
+      } else if (const auto delta = delta_of(row, stage, device); delta.value.defined()) {
         now = carried(row, delta, maps, stage);
       } else {
         return;

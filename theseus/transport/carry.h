@@ -45,10 +45,14 @@ class Carrier {
   // The parts of the source's update that go to one parameter, each with its factor.
   std::vector<std::pair<const model::Parameter*, double>> parts(
       const Disposition& row, int64_t stage) const;
-  at::Tensor delta_of(const Disposition& row, int64_t stage) const;
+  struct Delta {
+    at::Tensor value;  // undefined: there is none
+    double norm = 0;
+  };
+  Delta delta_of(const Disposition& row, int64_t stage, c10::Device device) const;
   std::optional<update::LowRank> factors_of(const Disposition& row, int64_t stage) const;
   Carried carried(
-      const Disposition& row, const at::Tensor& delta, const MapSet& maps, int64_t stage) const;
+      const Disposition& row, const Delta& delta, const MapSet& maps, int64_t stage) const;
 
   const SourceUpdate& update_;
   const model::Architecture& source_;

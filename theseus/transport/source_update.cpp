@@ -5,11 +5,13 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/bring.h"
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/model/attach.h"
 #include "theseus/model/layers.h"
+#include "theseus/update/norm.h"
 
 namespace theseus::transport {
 namespace {
@@ -238,7 +240,10 @@ std::optional<update::LowRank> SourceUpdate::find_low_rank(
   return result;
 }
 
-at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
+at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter, c10::Device device) const {
+  const auto there = [&](const at::Tensor& tensor) {
+    return device.is_cpu() ? tensor : bring(tensor, device);
+  };
   at::Tensor delta;
   if (adapter_ != nullptr) {
     if (const auto factors = find_low_rank(parameter)) {
@@ -247,12 +252,12 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
     if (adapted_->weights().is_replaced(parameter.tensor)) {
       auto now = adapted_->weights()[parameter.tensor];
       now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
-      delta = difference(now, base_of(parameter));
+      delta = difference(there(now), there(base_of(parameter)));
     }
   } else if (changes(parameter)) {
     auto now = tuned_->tensor(stored_.at(parameter.tensor));
     now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
-    delta = difference(now, base_of(parameter));
+    delta = difference(there(now), there(base_of(parameter)));
     tuned_->forget(stored_.at(parameter.tensor));
     base_->forget(parameter.stored);
   }
@@ -262,7 +267,19 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter) const {
   require(
       delta.isfinite().all().item<bool>(), "the update of ", parameter.name,
       " holds NaN or infinity");
-  return delta.count_nonzero().item<int64_t>() == 0 ? at::Tensor() : delta;
+  const auto norm = update::norm_of(delta);
+  norms_[parameter.name] = norm;
+  return norm == 0 ? at::Tensor() : delta;
+}
+
+double SourceUpdate::delta_norm(const model::Parameter& parameter, c10::Device device) const {
+  if (const auto factors = find_low_rank(parameter)) {
+    return factors->norm();
+  }
+  if (!norms_.contains(parameter.name)) {
+    find_delta(parameter, device);
+  }
+  return norms_[parameter.name];
 }
 
 std::map<std::string, at::Tensor> whole_deltas(

@@ -30,9 +30,13 @@ class SourceUpdate {
 
   // Whether the parameter's tensor is among those that differ; reads it the first time.
   bool changes(const model::Parameter& parameter) const;
-  // tuned - base in float32, of the parameter's shape; undefined where nothing changed. A low-rank
-  // update is multiplied out.
-  at::Tensor find_delta(const model::Parameter& parameter) const;
+  // tuned - base in float32, of the parameter's shape, computed on `device`; undefined where nothing changed. A low-rank
+  // update is multiplied out, on the CPU.
+  at::Tensor find_delta(
+      const model::Parameter& parameter, c10::Device device = c10::Device(c10::kCPU)) const;
+  // Its norm: known once the delta was asked for, and else computed.
+  double delta_norm(
+      const model::Parameter& parameter, c10::Device device = c10::Device(c10::kCPU)) const;
   // The factors of a weight that an adapter changes by factors alone: its rows of a fused one.
   std::optional<update::LowRank> find_low_rank(const model::Parameter& parameter) const;
 
@@ -51,7 +55,9 @@ class SourceUpdate {
   std::shared_ptr<const update::Adapter> adapter_;
   std::shared_ptr<model::Model> adapted_;  // the source with the adapter: knows its names
   std::vector<std::string> notes_;
-  mutable std::map<std::string, bool> changed_;  // by parameter: each is compared once
+  // By parameter: each is compared once.
+  mutable std::map<std::string, bool> changed_;
+  mutable std::map<std::string, double> norms_;
 };
 
 // tuned - base of every tensor that differs, by its own name, in float32: the parts of a fused one in their
