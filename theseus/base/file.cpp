@@ -236,6 +236,10 @@ void AtomicFile::commit() {
 
 void AtomicFile::commit_unsynced() {
   require<InternalError>(reserved_ == 0, path_.string(), " would read as zeros after a crash");
+  // Some file systems say only when a file is closed that there was no room for it.
+  const int copy = ::dup(descriptor_);
+  const bool stored = copy >= 0 && ::close(copy) == 0;
+  require(stored, "cannot write ", path_.string(), ": ", last_error());
   rename();
 }
 

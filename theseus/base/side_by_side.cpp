@@ -17,6 +17,8 @@
 
 #include "theseus/base/device.h"
 
+extern "C" void omp_set_num_threads(int count) __attribute__((weak));  // of libtorch's OpenMP
+
 namespace theseus {
 namespace {
 
@@ -33,6 +35,15 @@ std::exception_ptr failure_of(const Work& work) {
     return std::current_exception();
   }
   return nullptr;
+}
+
+// Several hands work at once, and each would take all cores for what it does on the host. at::set_num_threads() would be for
+// all threads that have not computed yet.
+void use_few_cores() {
+  const auto all = at::get_num_threads();
+  if (omp_set_num_threads != nullptr) {
+    omp_set_num_threads(std::max(1, all / 4));
+  }
 }
 
 // Threads with a stream of their own, which stay when their work is done: libtorch keeps some tens of megabytes
@@ -79,8 +90,7 @@ class Hands {
   // computed, and not only queued.
   void serve(c10::Device device, Hand& hand) {
     std::optional<c10::Stream> stream;
-    // Several work at once, and each would take all cores for what it does on the host.
-    at::set_num_threads(std::max(1, at::get_num_threads() / 4));
+    use_few_cores();
     while (true) {
       std::unique_lock lock(hand.mutex);
       hand.called.wait(lock, [&] { return static_cast<bool>(hand.work); });

@@ -22,6 +22,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/device.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/row_gram.h"
 
@@ -128,7 +129,8 @@ std::optional<Halley> find_polar_by_halley(const at::Tensor& matrix) {
   if (!(largest > 0)) {
     return {};
   }
-  if (matrix.size(0) <= kSmall) {
+  const bool multiplies = matrix.is_cpu() || multiplies_float64_fast(matrix.device());
+  if (matrix.size(0) <= kSmall && multiplies) {
     return find_small(matrix, largest);
   }
   const auto scale = 1 / (kAboveLargest * largest);

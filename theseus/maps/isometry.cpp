@@ -122,7 +122,9 @@ Map isometry_from(const Problem& problem, const Polar& polar, Rank rank) {
     map.matrix = as_map(product(left, right, ds, dt));
   } else {
     const auto& prior = problem.prior_factors;
-    map.matrix = as_map(complete(left, right, prior.defined() ? prior.dense() : problem.prior));
+    const auto dense =
+        prior.defined() ? prior.to(dtype_of_map(ds, dt, left.device())).dense() : problem.prior;
+    map.matrix = as_map(complete(left, right, dense));
     map.completed = open;
   }
   if (open == map.completed) {

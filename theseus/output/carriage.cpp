@@ -164,9 +164,6 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     opened_.alignment->require_maps(transport::spaces_of(plan_));
   }
   work_.keep();
-  if (write_ == "model") {
-    writer_.emplace(opened_.target, work_.staged(), options_.alpha);
-  }
   if (mask_of(options_) != gradient::Mask::kNone) {
     maps_->mask.emplace(options_, opened_, plan_, work_.path(), watch);
   }
@@ -176,6 +173,7 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
 }
 
 void Carriage::align_and_carry(const transport::Watch& watch) {
+  prepare_writer();
   const transport::Sink sink{
       .stage =
           [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
@@ -185,6 +183,7 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
             }
           },
       .group = [&](int64_t first) { return end_group(first); },
+      .begin = [&](int64_t first) { files_.drop_from(first); },
       .sync = [&] { files_.sync(); },
       .tuned =
           [&](int64_t block) {
@@ -218,6 +217,12 @@ void Carriage::carry(int64_t stage, const MapSet& found) {
   }
 }
 
+void Carriage::prepare_writer() {
+  if (write_ == "model" && !writer_) {
+    writer_.emplace(opened_.target, work_.staged(), options_.alpha);
+  }
+}
+
 std::function<void()> Carriage::end_group(int64_t first) {
   return [this, first, group = std::exchange(group_, {}),
           rows = std::exchange(rows_, ordered_json::array())]() mutable {
@@ -235,11 +240,16 @@ void Carriage::store(int64_t first, Group group, const ordered_json& rows) {
     return;
   }
   const auto& target = opened_.target.architecture();
-  std::set<std::string> tensors;
+  std::set<std::string> tensors, later;
   for (const auto& parameter : target.parameters) {
-    if (parameter.block != model::kOuter && group.contains(parameter.name)) {
-      tensors.insert(parameter.tensor);
+    if (const auto found = group.find(parameter.name); found != group.end()) {
+      // Factors are multiplied out at the end, with all threads: their number decides how products are rounded.
+      const bool now = parameter.block != model::kOuter && !found->second.factors;
+      (now ? tensors : later).insert(parameter.tensor);
     }
+  }
+  for (const auto& tensor : later) {
+    tensors.erase(tensor);
   }
   group.clear();
   CarriedFiles files(files_.directory());
@@ -262,6 +272,7 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
     write_sentence_head(*head, work_.staged());
   }
   if (write_ == "model") {
+    prepare_writer();
     written =
         writer_->finish([&](const std::string& tensor) { return assembly.delta(tensor); }, writing);
     side = copy_side_files(opened_.target, work_.staged(), {kRecordFile, kRecipeFile, kCardFile});

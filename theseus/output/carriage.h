@@ -40,6 +40,7 @@ class Carriage {
   nlohmann::ordered_json deliver(const transport::Watch& watch);
 
  private:
+  void prepare_writer();
   using Group = std::map<std::string, transport::Carried>;
   // What puts the group that began with stage `first` on disk.
   std::function<void()> end_group(int64_t first);

@@ -1,6 +1,5 @@
 #include "theseus/output/carried_files.h"
 
-#include <set>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -63,15 +62,28 @@ fs::path CarriedFiles::file(int64_t first, const char* extension) const {
   return directory_ / c10::str("carried-", first, extension);
 }
 
-void CarriedFiles::open() {
-  std::set<int64_t> groups;
+std::set<int64_t> CarriedFiles::groups() const {
+  std::set<int64_t> found;
   for (const auto& entry : fs::directory_iterator(directory_)) {
     const auto name = entry.path().filename().string();
     if (name.starts_with("carried-") && entry.path().extension() == ".json") {
-      groups.insert(std::stoll(name.substr(8)));
+      found.insert(std::stoll(name.substr(8)));
     }
   }
-  for (const auto first : groups) {
+  return found;
+}
+
+void CarriedFiles::drop_from(int64_t first) const {
+  for (const auto group : groups()) {
+    if (group >= first) {
+      fs::remove(file(group, ".json"));
+      fs::remove(file(group, ".safetensors"));
+    }
+  }
+}
+
+void CarriedFiles::open() {
+  for (const auto first : groups()) {
     open(first);
   }
 }

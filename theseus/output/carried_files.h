@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class CarriedFiles {
       const std::map<std::string, transport::Carried>& carried,
       const nlohmann::ordered_json& rows);
   void sync();
+  // Removes the groups that begin with stage `first` or later.
+  void drop_from(int64_t first) const;
   // Opens every group that was written, or one.
   void open();
   void open(int64_t first);
@@ -37,6 +40,7 @@ class CarriedFiles {
 
  private:
   std::filesystem::path file(int64_t first, const char* extension) const;
+  std::set<int64_t> groups() const;  // that have such a file
 
   std::filesystem::path directory_;
   std::map<std::string, std::shared_ptr<const checkpoint::Checkpoint>> files_;  // by parameter

@@ -179,6 +179,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
                files.write(first, {}, rows);
              };
            },
+       .begin = [&](int64_t first) { files.drop_from(first); },
        .sync = [&] { files.sync(); }},
       watch, options.save_every);
   files.open();

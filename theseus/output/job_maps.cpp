@@ -1,7 +1,6 @@
 #include "theseus/output/job_maps.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <vector>
 
@@ -103,15 +102,12 @@ void run_once(
   const auto& processes = aligner.processes();
   const bool there = processes.first() && fs::exists(work / kSolvedFile, ignored);
   if (processes.from_first(there ? "solved" : "").empty()) {
-    const auto start = std::chrono::steady_clock::now();
-    aligner.run(needed, work, sink, watch, save_every);
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    if (processes.first() && spent.count() >= save_every) {  // else it is as soon done again
-      if (sink.sync) {
-        sink.sync();
-      }
+    auto whole = sink;
+    whole.end = [&] {
+      sink.sync();
       write_text(work / kSolvedFile, "all maps are there\n");
-    }
+    };
+    aligner.run(needed, work, whole, watch, save_every);
   }
 }
 

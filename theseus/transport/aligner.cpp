@@ -385,10 +385,13 @@ void Aligner::run(
   const bool rounded = target_.weights().placement().tf32 && !multiplies_float64_fast(device());
   const bool one_by_one = options_.in_order || sink.runs_models || rounded;
   const auto beside = one_by_one ? c10::Device(c10::kCPU) : device();
-  Aside storing(beside), handover(beside);
+  Aside storing(plan.spill ? c10::Device(c10::kCPU) : beside), handover(beside);
   Aside solving(processes().alone() && !plan.spill ? beside : c10::Device(c10::kCPU));
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
+  if (sink.begin) {
+    sink.begin(position.first);
+  }
   if (!processes().alone() && !plan.spill && batches > 0) {
     catch_up(plan, position.first, memory, watch);
   }
@@ -449,6 +452,9 @@ void Aligner::run(
   }
   watch(steps, steps, "aligned");
   if (processes().first()) {
+    if (memory.is_saved() && sink.end) {
+      sink.end();
+    }
     memory.clear();
     std::error_code ignored;
     std::filesystem::remove(work / kGradientsFile, ignored);

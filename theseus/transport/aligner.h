@@ -45,8 +45,12 @@ struct Sink {
   // The group that began with `first` is complete: returns what puts all it gave on disk, on a GPU while the next
   // group comes.
   std::function<std::function<void()>(int64_t first)> group;
+  // Groups come from this one on: what an earlier process left of them is of no use.
+  std::function<void(int64_t first)> begin = {};
   // What came so far must outlast the machine's sudden end: a position behind it is about to be saved.
   std::function<void()> sync = {};
+  // Everything has come, and the position that was saved is about to go. Not called when none was.
+  std::function<void()> end = {};
   // For AlignOptions::in_order: the tensors of a source block as tuned, and of a target block as the
   // update leaves them, by name.
   std::function<std::map<std::string, at::Tensor>(int64_t block)> tuned = {}, updated = {};

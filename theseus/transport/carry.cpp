@@ -166,8 +166,8 @@ Carrier::Delta Carrier::delta_of(const Disposition& row, int64_t stage, c10::Dev
     }
   }
   if (sum.value.defined()) {
-    const bool whole = all.size() == 1 && all.front().second == 1;
-    sum.norm = whole ? update_.delta_norm(*all.front().first) : norm_of(sum.value);
+    const bool known = all.size() == 1 && all.front().second == 1 && !update_.is_adapter();
+    sum.norm = known ? update_.delta_norm(*all.front().first, device) : norm_of(sum.value);
   }
   return sum;
 }

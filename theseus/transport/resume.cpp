@@ -135,8 +135,7 @@ fs::path WalkMemory::state_file(int64_t first, int64_t batch) const {
 
 bool WalkMemory::load(
     Position& position, std::map<int64_t, stats::Moments>& moments, stats::Moments& outer) {
-  std::error_code ignored;
-  if (!fs::exists(file(), ignored)) {
+  if (!is_saved()) {
     return false;
   }
   return with_context(
@@ -188,6 +187,11 @@ void WalkMemory::save(
   // Saving must stay a small part of the time: the longer it takes, the longer until the next.
   saved_ = std::chrono::steady_clock::now();
   seconds_ = std::max(seconds_, 20 * std::chrono::duration<double>(saved_ - start).count());
+}
+
+bool WalkMemory::is_saved() const {
+  std::error_code ignored;
+  return fs::exists(file(), ignored);
 }
 
 void WalkMemory::clear() {

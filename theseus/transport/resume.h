@@ -53,6 +53,8 @@ class WalkMemory {
       const Position& position,
       const std::map<int64_t, stats::Moments>& moments,
       const stats::Moments& outer);
+  // Whether there is something to load.
+  bool is_saved() const;
   void clear();
 
   // The state of a batch at the entry of stage `first`.

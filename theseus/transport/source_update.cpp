@@ -247,7 +247,7 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter, c10::Devi
   at::Tensor delta;
   if (adapter_ != nullptr) {
     if (const auto factors = find_low_rank(parameter)) {
-      return factors->product();
+      return there(factors->product());
     }
     if (adapted_->weights().is_replaced(parameter.tensor)) {
       auto now = adapted_->weights()[parameter.tensor];
@@ -268,7 +268,7 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter, c10::Devi
       delta.isfinite().all().item<bool>(), "the update of ", parameter.name,
       " holds NaN or infinity");
   const auto norm = update::norm_of(delta);
-  norms_[parameter.name] = norm;
+  norms_[{parameter.name, device.type()}] = norm;
   return norm == 0 ? at::Tensor() : delta;
 }
 
@@ -276,10 +276,11 @@ double SourceUpdate::delta_norm(const model::Parameter& parameter, c10::Device d
   if (const auto factors = find_low_rank(parameter)) {
     return factors->norm();
   }
-  if (!norms_.contains(parameter.name)) {
+  const auto key = std::pair(parameter.name, device.type());
+  if (!norms_.contains(key)) {
     find_delta(parameter, device);
   }
-  return norms_[parameter.name];
+  return norms_[key];
 }
 
 std::map<std::string, at::Tensor> whole_deltas(

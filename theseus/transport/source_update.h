@@ -57,7 +57,8 @@ class SourceUpdate {
   std::vector<std::string> notes_;
   // By parameter: each is compared once.
   mutable std::map<std::string, bool> changed_;
-  mutable std::map<std::string, double> norms_;
+  mutable std::map<std::pair<std::string, c10::DeviceType>, double>
+      norms_;  // as a device computes them
 };
 
 // tuned - base of every tensor that differs, by its own name, in float32: the parts of a fused one in their
