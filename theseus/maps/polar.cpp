@@ -158,7 +158,7 @@ std::optional<Polar> find_by_halley(const at::Tensor& c, const Significance& sig
   Polar polar{
       .right = found->factor.t(),
       .rank = c.size(0),
-      .condition = found->largest / found->smallest,
+      .condition = std::max(1.0, found->largest / found->smallest),  // both are estimates
       .orthogonality = orthogonality(found->factor),
       .asymmetry = asymmetry(c, found->factor),
       .route = mixed ? "halley-mixed" : "halley"};
