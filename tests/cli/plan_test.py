@@ -24,6 +24,8 @@ class Plan(PairTest):
             self.assertIn(line, text)
         self.assertIn("blocks.3.attn.proj.weight", self.plan("--every"))
         self.assertEqual(self.plan("--quiet"), "")
+        self.assertIn("method       procrustes, what layers add by the stream's map, models in bfloat16\n",
+                      self.plan("--stream", "--dtype", "bfloat16"))
 
     def test_json(self):
         plan = json.loads(self.plan("--json", "--norms", "skip", "--depth", "match"))

@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include "theseus/base/device.h"
 #include "theseus/model/golden.h"
 #include "theseus/model/model.h"
 
@@ -104,6 +105,14 @@ TEST(PlantedJob, RecoversWhatWasWidened) {
 
 TEST(PlantedJob, RecoversWhatWasRotated) {
   expect_recovered(Planting::kRotated, Changes::kAll);
+}
+
+// What a data centre's GPU would compute, on the CPU.
+TEST(PlantedJob, RecoversItWhereFloat64IsFast) {
+  pretend_float64_is_fast(true);
+  expect_recovered(Planting::kWidened, Changes::kWeights);
+  expect_recovered(Planting::kRotated, Changes::kAll);
+  pretend_float64_is_fast(false);
 }
 
 // The stream of a planted pair is carried over as what layers add to it.

@@ -18,6 +18,8 @@ c10::Device cuda_device_of(int n);
 // Whether float64 products take about as long as float32 ones, as on the GPUs of data centres; on others they take some
 // thirty times as long. A GPU is measured when it is first asked about. No for a CPU: half as fast.
 bool multiplies_float64_fast(c10::Device device);
+// For tests: a CPU then computes as such a GPU does.
+void pretend_float64_is_fast(bool pretended);
 
 // "float32", "bfloat16" or "float16": what the forward pass computes in. Throws InputError, which also lists
 // what `more` the caller knows.

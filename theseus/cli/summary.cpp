@@ -141,7 +141,11 @@ std::string plan_text(const ordered_json& plan, bool every) {
     text += fmt::format("{:<{}}  {:<8} {}{}\n", row.name, width, row.action, row.reason, count);
   }
   text += "\n" + totals_text(plan.at("totals"));
-  text += fmt::format("method       {}\n", plan.at("method").get<std::string>());
+  const auto dtype = plan.value("dtype", "float32");
+  text += fmt::format(
+      "method       {}{}{}\n", plan.at("method").get<std::string>(),
+      plan.value("stream", false) ? ", what layers add by the stream's map" : "",
+      dtype == "float32" ? "" : ", models in " + dtype);
   if (plan.contains("match")) {
     for (const auto& [tower, word] : plan.at("match").items()) {
       text += fmt::format("rows         {}: {}\n", tower, word.get<std::string>());

@@ -141,8 +141,10 @@ std::optional<Polar> find_by_eigh(const at::Tensor& c, const Significance& signi
 
 // Where a decomposition is slow. Of full rank, or not at all.
 std::optional<Polar> find_by_halley(const at::Tensor& c, const Significance& significance) {
-  const bool mixed = c.size(0) > kSmall && !multiplies_float64_fast(c.device());
-  if ((c.device().is_cpu() && !mixed) || significance.most < c.size(0)) {
+  const bool fast = multiplies_float64_fast(c.device());
+  const bool mixed = c.size(0) > kSmall && !fast;
+  const bool worthwhile = !c.device().is_cpu() || fast || mixed;
+  if (!worthwhile || significance.most < c.size(0)) {
     return {};
   }
   std::optional<Halley> found;

@@ -72,6 +72,10 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
   const auto write = write_word(options, opened.update ? &*opened.update : nullptr, *maps.method);
   ordered_json record = {{"method", method_word(options, opened)}, {"write", write}};
   if (maps.aligner) {
+    if (maps.method->needs.moments) {  // else no model runs
+      record["dtype"] = dtype_word(options.placement);
+      record["stream"] = options.align.maps.stream;
+    }
     record["match"] = maps.aligner->matcher_words();
     record["depth"] =
         describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());

@@ -49,12 +49,15 @@ std::string shown(const nlohmann::json& value) {
                              : value.dump();
 }
 
-// In what `now` is another job than `before`, for a message.
+// In what `now` is another job than `before` and what to do about it, for a message.
 std::string difference(const std::string& before, const std::string& now) {
+  constexpr const char* kRepeat =
+      "; repeat that command to finish it, or give --fresh to start over";
+  constexpr const char* kFresh = "; give --fresh to start over";
   const auto was = nlohmann::json::parse(before, nullptr, /*allow_exceptions=*/false);
   const auto is = nlohmann::json::parse(now, nullptr, /*allow_exceptions=*/false);
   if (!was.is_object() || !is.is_object()) {
-    return "it cannot be read";
+    return c10::str("it cannot be read", kFresh);
   }
   const auto find = [](const nlohmann::json& from, const std::string& key) {
     return from.contains(key) ? from.at(key) : nlohmann::json();
@@ -64,22 +67,26 @@ std::string difference(const std::string& before, const std::string& now) {
     for (const auto& [name, value] : options.items()) {
       if (find(given, name) != find(gives, name)) {
         return c10::str(
-            name, " was ", shown(find(given, name)), " and is now ", shown(find(gives, name)));
+            name, " was ", shown(find(given, name)), " and is now ", shown(find(gives, name)),
+            kRepeat);
       }
     }
   }
   for (const char* key : {"version", "threads", "processes"}) {
     if (find(was, key) != find(is, key)) {
-      return c10::str(key, " was ", shown(find(was, key)), " and is now ", shown(find(is, key)));
+      return c10::str(
+          key, " was ", shown(find(was, key)), " and is now ", shown(find(is, key)), kRepeat);
     }
   }
   for (const auto& input : find(is, "inputs")) {
     const auto& inputs = find(was, "inputs");
     if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
-      return c10::str(shown(input.at(0)), " has changed since");
+      const bool file = input.size() > 2;  // with its size and time
+      return c10::str(
+          shown(input.at(0)), " has changed since", file ? ", or was only touched" : "", kFresh);
     }
   }
-  return "its inputs have changed";
+  return c10::str("its inputs have changed", kFresh);
 }
 
 // A process that was killed early leaves the lock alone.
@@ -139,8 +146,7 @@ WorkDirectory::WorkDirectory(const fs::path& out, const std::string& job, bool f
     const auto before = read_text_file(job_file, kLongestJob);
     require(
         before == job, "--out: ", path_.string(),
-        " holds the unfinished work of another command: ", difference(before, job),
-        "; repeat that command to finish it, or give --fresh to start over");
+        " holds the unfinished work of another command: ", difference(before, job));
   } else {
     for (const auto& entry : fs::directory_iterator(path_)) {
       if (entry.path() != path_ / "lock") {

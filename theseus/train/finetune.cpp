@@ -158,7 +158,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   output::WorkDirectory work(options.out, identity_of(options, model, portions), options.fresh);
   require(
       !options.resume || work.resumed(), "--resume: there is no unfinished work in ",
-      work.path().string());
+      work.path().string(), "; it is kept from the first save on (--save-every)");
   setup.begin(options);
   output::require_space(work.path(), disk_needed(setup, options.rank > 0), "the training");
   const auto loss = gradient::loss_for(model, setup.reader, *portions.examples, options.templates);
