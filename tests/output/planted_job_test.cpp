@@ -109,10 +109,9 @@ TEST(PlantedJob, RecoversWhatWasRotated) {
 
 // What a data centre's GPU would compute, on the CPU.
 TEST(PlantedJob, RecoversItWhereFloat64IsFast) {
-  pretend_float64_is_fast(true);
+  const PretendFastFloat64 fast;
   expect_recovered(Planting::kWidened, Changes::kWeights);
   expect_recovered(Planting::kRotated, Changes::kAll);
-  pretend_float64_is_fast(false);
 }
 
 // The stream of a planted pair is carried over as what layers add to it.

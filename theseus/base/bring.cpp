@@ -14,8 +14,7 @@ constexpr int64_t kPiece = int64_t{8} << 20;
 
 at::Tensor bring(const at::Tensor& tensor, c10::Device device) {
   if (tensor.is_cpu() == device.is_cpu() || tensor.numel() == 0) {
-    return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true)
-        .contiguous();
+    return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
   }
   const auto from = tensor.contiguous().view({-1});
   auto result = at::empty(tensor.sizes(), tensor.options().device(device));

@@ -75,16 +75,24 @@ bool multiplies_float64_fast(c10::Device device) {
     return found->second;
   }
   double wide = std::numeric_limits<double>::infinity(), narrow = wide;
-  for (int turn = 0; turn < 5;
-       ++turn) {  // in turns, and the best of each: something may come between
+  // In turns, and the best of each: something may come between.
+  for (int turn = 0; turn < 5; ++turn) {
     wide = std::min(wide, seconds_of_products(device, at::kDouble));
     narrow = std::min(narrow, seconds_of_products(device, at::kFloat));
   }
   return measured[device.index()] = wide < kFast * narrow;
 }
 
-void pretend_float64_is_fast(bool pretended) {
-  pretended_fast = pretended;
+c10::ScalarType dtype_of_products(c10::Device device) {
+  return multiplies_float64_fast(device) ? c10::kDouble : c10::kFloat;
+}
+
+PretendFastFloat64::PretendFastFloat64() {
+  pretended_fast = true;
+}
+
+PretendFastFloat64::~PretendFastFloat64() {
+  pretended_fast = false;
 }
 
 c10::ScalarType parse_compute_dtype(const std::string& text, const std::string& more) {

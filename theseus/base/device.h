@@ -18,8 +18,17 @@ c10::Device cuda_device_of(int n);
 // Whether float64 products take about as long as float32 ones, as on the GPUs of data centres; on others they take some
 // thirty times as long. A GPU is measured when it is first asked about. No for a CPU: half as fast.
 bool multiplies_float64_fast(c10::Device device);
-// For tests: a CPU then computes as such a GPU does.
-void pretend_float64_is_fast(bool pretended);
+// What large products are computed in there: float64 where that is as fast, else float32.
+c10::ScalarType dtype_of_products(c10::Device device);
+
+// For tests: while it lives a CPU computes as a GPU that multiplies float64 fast.
+class PretendFastFloat64 {
+ public:
+  PretendFastFloat64();
+  ~PretendFastFloat64();
+  PretendFastFloat64(const PretendFastFloat64&) = delete;
+  PretendFastFloat64& operator=(const PretendFastFloat64&) = delete;
+};
 
 // "float32", "bfloat16" or "float16": what the forward pass computes in. Throws InputError, which also lists
 // what `more` the caller knows.

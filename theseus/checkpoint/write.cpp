@@ -176,8 +176,8 @@ std::vector<std::string> shard_names(const std::string& stem, size_t count) {
 }
 
 void write_safetensors(
-    const fs::path& path, const std::vector<Entry>& entries, const Source& source) {
-  StagedSafetensors file(path, stored_entries(entries));
+    const fs::path& path, const std::vector<Entry>& entries, const Source& source, bool synced) {
+  StagedSafetensors file(path, stored_entries(entries), synced);
   file.fill(source);
   file.commit();
 }
@@ -193,9 +193,8 @@ void write_safetensors(
     entries.push_back({name, tensor.scalar_type(), tensor.sizes().vec(), ""});
     by_name.emplace(name, tensor);
   }
-  StagedSafetensors file(path, stored_entries(entries), synced);
-  file.fill([&](const Entry& entry) { return by_name.at(entry.name); });
-  file.commit();
+  write_safetensors(
+      path, entries, [&](const Entry& entry) { return by_name.at(entry.name); }, synced);
 }
 
 std::vector<std::string> write_checkpoint(

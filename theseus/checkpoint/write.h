@@ -32,10 +32,13 @@ std::vector<std::string> shard_names(const std::string& stem, size_t count);
 // One safetensors file. Tensors stand in the order of the reference writer: by element type
 // (widest alignment first), then by name. The same input gives the same bytes. The file appears whole
 // or not at all. Throws InputError when it cannot be written, InternalError when `source` yields
-// another shape or dtype than the entry says.
+// another shape or dtype than the entry says. Not `synced`: without waiting for the disk
+// (AtomicFile::commit_unsynced).
 void write_safetensors(
-    const std::filesystem::path& path, const std::vector<Entry>& entries, const Source& source);
-// Not `synced`: without waiting for the disk (AtomicFile::commit_unsynced).
+    const std::filesystem::path& path,
+    const std::vector<Entry>& entries,
+    const Source& source,
+    bool synced = true);
 void write_safetensors(
     const std::filesystem::path& path,
     const std::vector<std::pair<std::string, at::Tensor>>& tensors,

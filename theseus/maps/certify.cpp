@@ -71,7 +71,7 @@ bool is_small(const at::Tensor& matrix) {
 }
 
 at::ScalarType dtype_of_map(int64_t ds, int64_t dt, c10::Device device) {
-  return std::max(ds, dt) <= kSmall || multiplies_float64_fast(device) ? at::kDouble : at::kFloat;
+  return std::max(ds, dt) <= kSmall ? at::kDouble : dtype_of_products(device);
 }
 
 at::Tensor fixed_gaussian(int64_t size, int64_t k, const at::TensorOptions& like) {

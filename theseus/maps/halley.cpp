@@ -129,8 +129,7 @@ std::optional<Halley> find_polar_by_halley(const at::Tensor& matrix) {
   if (!(largest > 0)) {
     return {};
   }
-  const bool multiplies = matrix.is_cpu() || multiplies_float64_fast(matrix.device());
-  if (matrix.size(0) <= kSmall && multiplies) {
+  if (matrix.size(0) <= kSmall && multiplies_float64_fast(matrix.device())) {
     return find_small(matrix, largest);
   }
   const auto scale = 1 / (kAboveLargest * largest);

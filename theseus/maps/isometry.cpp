@@ -41,7 +41,7 @@ at::Tensor polished(const at::Tensor& map) {
   if (map.size(0) > map.size(1)) {
     return polished(map.t()).t().contiguous();
   }
-  const auto wide = map.to(multiplies_float64_fast(map.device()) ? at::kDouble : map.scalar_type());
+  const auto wide = map.to(dtype_of_products(map.device()));
   auto excess = row_gram(wide);
   excess.diagonal().sub_(1);
   return at::addmm(wide, excess, wide, 1, -0.5).to(map.scalar_type());

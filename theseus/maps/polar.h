@@ -26,8 +26,8 @@ struct Polar {
   double orthogonality = 0;  // of R, or of L when m > n; the other is LAPACK's
   double asymmetry = 0;
   double missing = 0;  // share of the sum of singular values that tr(T^T C) misses
-  std::string
-      route;  // "eigh", "halley" (on a GPU), "halley-mixed" (large, where float64 is slow) or "svd"
+  // "eigh", "halley" (on a GPU), "halley-mixed" (large, where float64 is slow) or "svd"
+  std::string route;
 
   at::Tensor factor() const;  // [m, n]
 };

@@ -61,8 +61,8 @@ class ModelWriter {
   double alpha_;
   ModelLayout layout_;
   std::map<std::string, std::string> owners_;  // stored name -> tensor
-  std::map<std::string, std::vector<const checkpoint::Entry*>>
-      copies_;                                          // of a tensor, not written yet
+  // Of a tensor, not written yet.
+  std::map<std::string, std::vector<const checkpoint::Entry*>> copies_;
   std::map<const checkpoint::Entry*, Change> changes_;  // by a tensor's first copy
   std::optional<checkpoint::StagedCheckpoint> files_;
 };

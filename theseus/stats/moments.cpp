@@ -48,7 +48,7 @@ at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
   if (left.size(1) * right.size(1) <= kSmallProduct) {
     return at::mm(left.to(at::kDouble).t(), right.to(at::kDouble));
   }
-  const auto dtype = multiplies_float64_fast(left.device()) ? at::kDouble : at::kFloat;
+  const auto dtype = dtype_of_products(left.device());
   at::Tensor sum;
   for (int64_t row = 0; row < left.size(0); row += kRowsAtATime) {
     const auto count = std::min(kRowsAtATime, left.size(0) - row);

@@ -53,14 +53,10 @@ at::Tensor put_on(const at::Tensor& value, c10::Device device) {
   return value.device() == device ? value : bring(value, device);
 }
 
-// What is carried is multiplied in float64 where that is as fast: there products of float32 may be rounded meanwhile (Tf32).
-at::ScalarType dtype_on(c10::Device device) {
-  return multiplies_float64_fast(device) ? at::kDouble : at::kFloat;
-}
-
-// Axis `axis` of `value` through T, where T is.
+// Axis `axis` of `value` through T, where T is: in float64 where that is as fast, as float32 products may be rounded there
+// meanwhile (Tf32).
 at::Tensor through(const at::Tensor& value, const maps::Map& map, int64_t axis) {
-  const auto dtype = dtype_on(map.device());
+  const auto dtype = dtype_of_products(map.device());
   const auto delta = put_on(value, map.device()).to(dtype);
   if (map.factors.defined()) {
     const auto factors = map.factors.to(dtype);
@@ -78,13 +74,14 @@ at::Tensor through(const at::Tensor& value, const maps::Map& map, int64_t axis) 
 
 // Rows begin .. begin + count - 1 of T.
 at::Tensor rows_of(const maps::Map& map, int64_t begin, int64_t count) {
-  return map.factors.defined() ? map.factors.to(dtype_on(map.device())).rows(begin, count)
-                               : map.matrix.narrow(0, begin, count).to(dtype_on(map.device()));
+  return map.factors.defined()
+             ? map.factors.to(dtype_of_products(map.device())).rows(begin, count)
+             : map.matrix.narrow(0, begin, count).to(dtype_of_products(map.device()));
 }
 
 // A gain stays a gain. Factors become a matrix for some rows at a time.
 at::Tensor through_diagonal(const at::Tensor& gain, const maps::Map& out, const maps::Map& in) {
-  const auto delta = put_on(gain, out.device()).to(dtype_on(out.device()));
+  const auto delta = put_on(gain, out.device()).to(dtype_of_products(out.device()));
   const auto width = delta.size(0);
   const bool whole = !out.factors.defined() && !in.factors.defined();
   const auto some = whole ? width : std::min<int64_t>(width, 512);
