@@ -293,6 +293,13 @@ class Refused(Together):
             self.assertEqual((status, out), (2, ""))
         self.assertIn("of 4 processes these did not come", first[0][2])
         self.assertIn("within 8 s: 1, 3", first[0][2])
+        # Who has more patience than process 0 loses it, and the store with it.
+        port = free_port()
+        patient = self.start(4, *self.words(), port=port, ranks=[2], THESEUS_MEET_SECONDS=25)
+        self.ended(self.start(4, *self.words(), port=port, ranks=[0], THESEUS_MEET_SECONDS=6))
+        status, _, err = self.ended(patient)[0]
+        self.assertEqual(status, 2)
+        self.assertIn("process 0, where the processes meet, is gone", err)
         status, _, err = self.ended(
             self.start(2, *self.words(), ranks=[1], THESEUS_MEET_SECONDS=1))[0]
         self.assertEqual(status, 2)

@@ -1,6 +1,7 @@
 #include "theseus/cluster/meeting.h"
 
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -58,6 +59,20 @@ std::string size_key(int rank) {
   return c10::str("size/", rank);
 }
 
+// What `body` returns, which asks the store. The store is gone when the first process is.
+template <class Body>
+std::invoke_result_t<Body> ask(const Body& body) {
+  try {
+    return body();
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::exception&) {
+    throw InputError(
+        "process 0, where the processes meet, is gone: it has said why, or was killed; what was "
+        "saved is kept, and the same command goes on from there");
+  }
+}
+
 // That this process knows how the job ended.
 std::string left_key(int rank) {
   return c10::str("left/", rank);
@@ -66,14 +81,18 @@ std::string left_key(int rank) {
 }  // namespace
 
 Meeting::Meeting(const Place& place) : place_(place), store_(open_store(place)) {
-  const auto seconds = place.meet_seconds;
+  ask([&] { wait_for_all(); });
+}
+
+void Meeting::wait_for_all() const {
+  const auto seconds = place_.meet_seconds;
   require(
-      store_->add(c10::str("came/", place.rank), 1) == 1, "two processes have RANK ", place.rank,
-      ", or another job meets at ", place.address, ":", place.port);
-  store_->set(size_key(place.rank), bytes_of(std::to_string(place.size)));
+      store_->add(c10::str("came/", place_.rank), 1) == 1, "two processes have RANK ", place_.rank,
+      ", or another job meets at ", place_.address, ":", place_.port);
+  store_->set(size_key(place_.rank), bytes_of(std::to_string(place_.size)));
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   std::string missing;
-  for (int rank = 0; rank < place.size; ++rank) {
+  for (int rank = 0; rank < place_.size; ++rank) {
     while (!store_->check({size_key(rank)}) && Clock::now() < end) {
       std::this_thread::sleep_for(kPause);
     }
@@ -83,12 +102,12 @@ Meeting::Meeting(const Place& place) : place_(place), store_(open_store(place)) 
     }
     const auto size = text_of(store_->get(size_key(rank)));
     require(
-        size == std::to_string(place.size), "WORLD_SIZE is ", place.size, " for process ",
-        place.rank, " and ", size, " for process ", rank);
+        size == std::to_string(place_.size), "WORLD_SIZE is ", place_.size, " for process ",
+        place_.rank, " and ", size, " for process ", rank);
   }
   require(
-      missing.empty(), "of ", place.size, " processes these did not come to ", place.address, ":",
-      place.port, " within ", seconds, " s: ", missing);
+      missing.empty(), "of ", place_.size, " processes these did not come to ", place_.address, ":",
+      place_.port, " within ", seconds, " s: ", missing);
 }
 
 c10::intrusive_ptr<c10d::Store> Meeting::store(const std::string& name) const {
@@ -96,18 +115,14 @@ c10::intrusive_ptr<c10d::Store> Meeting::store(const std::string& name) const {
 }
 
 std::optional<int> Meeting::find_end() const {
-  try {
+  return ask([&]() -> std::optional<int> {
     if (!store_->check({kStatus})) {
       return std::nullopt;
     }
     const auto status = std::stoi(text_of(store_->get(kStatus)));
     leave();
     return status;
-  } catch (const std::exception&) {
-    throw InputError(
-        "process 0, where the processes meet, is gone: it has said why, or was killed; what was "
-        "saved is kept, and the same command goes on from there");
-  }
+  });
 }
 
 void Meeting::leave() const {

@@ -28,6 +28,7 @@ class Meeting {
   std::optional<int> finish() const;
 
  private:
+  void wait_for_all() const;
   void leave() const;
   void wait_for_others(std::chrono::seconds at_most) const;
 
