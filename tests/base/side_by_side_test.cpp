@@ -91,5 +91,27 @@ TEST(Aside, RunsTasksInOrderAndThrowsWhenAskedNext) {
   }
 }
 
+TEST(Aside, TasksThatWaitRunInOrderAndNotAfterAFailure) {
+  for (const auto device : devices()) {
+    std::vector<int> order;
+    Aside aside(device, /*waiting=*/2);
+    for (int i = 0; i < 9; ++i) {
+      aside.run([&order, i] { order.push_back(i); });
+    }
+    aside.wait();
+    EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8})) << device;
+    order.clear();
+    EXPECT_THROW(
+        {
+          aside.run([] { throw std::invalid_argument("this one"); });
+          aside.run([&order] { order.push_back(1); });
+          aside.wait();
+        },
+        std::invalid_argument)
+        << device;
+    EXPECT_TRUE(order.empty()) << device;
+  }
+}
+
 }  // namespace
 }  // namespace theseus

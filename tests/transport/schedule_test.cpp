@@ -25,7 +25,8 @@ class ScheduleTest : public testing::Test {
     route_ = make_route(source_->architecture(), target_->architecture(), Depth::kMatch, {});
   }
 
-  Schedule schedule(int64_t memory, int64_t sequences = 1000, bool keep = false) const {
+  Schedule schedule(
+      int64_t memory, int64_t sequences = 1000, bool keep = false, bool gpu = false) const {
     const auto plan = make_plan(*source_, *target_, route_, {.towers = {"visual"}});
     const Solver solver(*source_, *target_, route_, maps::method("procrustes"), {});
     const auto needed = spaces_of(plan);
@@ -42,6 +43,7 @@ class ScheduleTest : public testing::Test {
         .target_tokens = {{"visual", 17}},
         .batch_size = 32,
         .sequences = sequences,
+        .read_beside = gpu,
         .loads = loads_of(plan, nullptr)};
     return make_schedule(input, memory);
   }
@@ -75,6 +77,14 @@ TEST_F(ScheduleTest, TakesOneBlockAtATimeWhenStatesFit) {
   EXPECT_GT(plenty.cost.solve, 0);
   EXPECT_GT(plenty.cost.carry, 0);
   EXPECT_FALSE(schedule(plenty.cost.peak).spill);
+}
+
+TEST_F(ScheduleTest, ReadsExamplesBesideTheFirstBlockOnAGpu) {
+  const auto beside = schedule(kPlenty, 1000, false, true);
+  expect_all_stages(beside, 8);
+  EXPECT_EQ(beside.groups.size(), 7U);
+  EXPECT_EQ(beside.groups.front(), std::pair(int64_t{0}, int64_t{2}));
+  EXPECT_GE(beside.cost.peak, schedule(kPlenty).cost.peak);
 }
 
 TEST_F(ScheduleTest, CountsWhatAJobGoesOnFrom) {

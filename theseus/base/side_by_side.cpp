@@ -185,35 +185,48 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
 }
 
 Aside::~Aside() {
-  if (running_.valid()) {
-    running_.wait();
+  for (const auto& task : tasks_) {
+    task.wait();
   }
 }
 
 void Aside::run(std::function<void()> task) {
-  wait();
+  wait_for_all_but(waiting_);
   if (device_.is_cpu()) {
     task();
     return;
   }
   finish_queued(device_);
-  running_ = hands().start(device_, /*urgent=*/false, std::move(task));
+  if (!tasks_.empty()) {
+    task = [before = tasks_.back(), task = std::move(task)] {
+      before.get();
+      task();
+    };
+  }
+  tasks_.push_back(hands().start(device_, /*urgent=*/false, std::move(task)).share());
 }
 
 void Aside::warm_up(std::function<void()> more) {
   if (device_.is_cpu()) {
     return;
   }
-  running_ = hands().start(device_, /*urgent=*/true, [device = device_, more = std::move(more)] {
+  const auto load = [device = device_, more = std::move(more)] {
     load_linear_algebra(device);
     multiplies_float64_fast(device);
     more();
-  });
+  };
+  tasks_.push_back(hands().start(device_, /*urgent=*/true, load).share());
 }
 
 void Aside::wait() {
-  if (running_.valid()) {
-    running_.get();
+  wait_for_all_but(0);
+}
+
+void Aside::wait_for_all_but(size_t count) {
+  while (tasks_.size() > count) {
+    const auto task = tasks_.front();
+    tasks_.pop_front();
+    task.get();
   }
 }
 

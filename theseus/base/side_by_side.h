@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <future>
 #include <vector>
@@ -22,20 +24,25 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
 // Runs one task at a time beside its maker. What it reads must be computed, not queued.
 class Aside {
  public:
-  explicit Aside(c10::Device device) : device_(device) {}
+  // `waiting`: so many tasks may be given before the one that runs has ended.
+  explicit Aside(c10::Device device, size_t waiting = 0) : device_(device), waiting_(waiting) {}
   ~Aside();
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
-  // Waits for the task before and throws what it threw.
+  // Waits until there is room, and throws what a task before threw; then this one is not run.
   void run(std::function<void()> task);
+  // For all of them. Throws what one threw.
   void wait();
   // Run first: loads what linear algebra on a GPU needs, which takes some tenths of a second, then does `more` there.
   void warm_up(std::function<void()> more);
 
  private:
+  void wait_for_all_but(size_t count);
+
   c10::Device device_;
-  std::future<void> running_;
+  size_t waiting_;
+  std::deque<std::shared_future<void>> tasks_;
 };
 
 }  // namespace theseus

@@ -116,8 +116,9 @@ Pass Model::begin(const Batch& batch, Taps* taps) {
         known, "input ", name, " is not one that a ", location_.family,
         " model takes; it takes:", takes);
     const auto& place = weights_->placement();
-    placed[name] = at::isFloatingType(tensor.scalar_type()) ? tensor.to(place.device, place.dtype)
-                                                            : tensor.to(place.device);
+    // Copied, then converted: the other way round the host would do that.
+    const auto there = tensor.to(place.device, tensor.scalar_type(), /*non_blocking=*/true);
+    placed[name] = at::isFloatingType(tensor.scalar_type()) ? there.to(place.dtype) : there;
   }
   require(!placed.empty(), "no inputs; a ", location_.family, " model takes:", takes);
   return {*weights_, std::move(placed), taps};

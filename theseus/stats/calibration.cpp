@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/checkpoint.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::stats {
 namespace {
@@ -79,9 +80,13 @@ void require_finite(const checkpoint::Checkpoint& file, const std::string& name)
   if (!tensor.is_floating_point() || tensor.dim() == 0) {
     return;
   }
-  for (int64_t i = 0; i < tensor.size(0); ++i) {
-    require(
-        tensor[i].isfinite().all().item<bool>(), name, " holds NaN or infinity in sequence ", i);
+  constexpr int64_t kAtATime = 64;
+  for (int64_t first = 0; first < tensor.size(0); first += kAtATime) {
+    const auto some = tensor.narrow(0, first, std::min(kAtATime, tensor.size(0) - first));
+    const bool finite = model::all_finite(some);
+    for (int64_t i = 0; !finite && i < some.size(0); ++i) {
+      require(model::all_finite(some[i]), name, " holds NaN or infinity in sequence ", first + i);
+    }
   }
   file.forget(name);
 }
@@ -194,10 +199,10 @@ void Calibration::check_spans() const {
   check("target", target_spans_, target_);
 }
 
-PairedBatch Calibration::pair(int64_t batch, int64_t stage) const {
+PairedBatch Calibration::pair(int64_t batch, int64_t stage, bool pinned) const {
   return {
-      .source = cut(source_, batch, stage == 0),
-      .target = cut(target_, batch, stage == 0),
+      .source = cut(source_, batch, stage == 0, pinned),
+      .target = cut(target_, batch, stage == 0, pinned),
       .source_spans = cut(source_spans_, batch),
       .target_spans = cut(target_spans_, batch)};
 }
@@ -253,7 +258,8 @@ std::pair<Calibration, Calibration> Calibration::split() const {
   return {part(begin, middle), part(middle, end)};
 }
 
-model::Batch Calibration::cut(const model::Batch& whole, int64_t batch, bool images) const {
+model::Batch Calibration::cut(
+    const model::Batch& whole, int64_t batch, bool images, bool pinned) const {
   model::Batch result;
   const auto first = batch * batch_size_;
   for (const auto& [name, tensor] : whole) {
@@ -269,9 +275,13 @@ model::Batch Calibration::cut(const model::Batch& whole, int64_t batch, bool ima
     } else if (order != order_.end()) {
       auto index = at::empty({count}, at::kLong);
       std::copy_n(order->second.begin() + first, count, index.data_ptr<int64_t>());
-      result[name] = tensor.index_select(0, index);
+      auto shape = tensor.sizes().vec();
+      shape[0] = count;
+      result[name] = at::empty(shape, tensor.options().pinned_memory(pinned));
+      at::index_select_out(result[name], tensor, 0, index);
     } else {
-      result[name] = tensor.narrow(0, first, count);
+      const auto part = tensor.narrow(0, first, count);
+      result[name] = pinned ? part.pin_memory() : part;
     }
   }
   return result;

@@ -67,7 +67,8 @@ class Calibration {
   model::Batch source(int64_t batch) const { return cut(source_, batch); }
   model::Batch target(int64_t batch) const { return cut(target_, batch); }
   // Images are large, and only stage 0 of a walk looks at them: for later ones they are empty.
-  PairedBatch pair(int64_t batch, int64_t stage = 0) const;
+  // `pinned`: in memory that a GPU reads by itself.
+  PairedBatch pair(int64_t batch, int64_t stage = 0, bool pinned = false) const;
   // Whether it says which text each token stands for.
   bool has_spans() const { return !source_spans_.empty(); }
 
@@ -93,7 +94,8 @@ class Calibration {
   // Sequences first(n) .. last(n) - 1 of every input with n sequences, in the order of this one.
   using Place = std::function<int64_t(int64_t count)>;
   Calibration part(const Place& first, const Place& last) const;
-  model::Batch cut(const model::Batch& whole, int64_t batch, bool images = true) const;
+  model::Batch cut(
+      const model::Batch& whole, int64_t batch, bool images = true, bool pinned = false) const;
 
   std::filesystem::path path_;
   model::Batch source_, target_;  // views of the file

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kSmallProduct = 1024 * 1024;  // elements of the result
 constexpr int64_t kRowsAtATime = 4096;
+constexpr int64_t kNumbersAtATime = int64_t{1} << 27;  // a GB of float64
 
 void accumulate(at::Tensor& sum, const at::Tensor& term) {
   sum = sum.defined() ? sum.add_(term) : term;
@@ -45,7 +46,7 @@ at::Tensor together(const std::vector<at::Tensor>& pieces) {
 }  // namespace
 
 at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right) {
-  if (left.size(1) * right.size(1) <= kSmallProduct) {
+  if (left.size(1) * right.size(1) <= kSmallProduct || left.scalar_type() == at::kDouble) {
     return at::mm(left.to(at::kDouble).t(), right.to(at::kDouble));
   }
   const auto dtype = dtype_of_products(left.device());
@@ -66,10 +67,19 @@ void PairMoments::count(const at::Tensor& source, const at::Tensor& target, int6
           (rows == 0 ||
            (source.size(1) == source_sum.size(0) && target.size(1) == target_sum.size(0))),
       "rows ", source.sizes(), " paired with ", target.sizes());
-  accumulate(source_sum, sum_of(source));
-  accumulate(target_sum, sum_of(target));
   rows += source.size(0);
   distinct += tokens > 0 ? std::min(tokens, source.size(0)) : source.size(0);
+}
+
+void PairMoments::sum_up(const at::Tensor& source, const at::Tensor& target) {
+  accumulate(source_sum, sum_of(source));
+  accumulate(target_sum, sum_of(target));
+  if (source_sum.is_cpu()) {
+    require_finite();
+  }
+}
+
+void PairMoments::require_finite() const {
   require<NumericError>(
       source_sum.isfinite().all().item<bool>() && target_sum.isfinite().all().item<bool>(),
       "an activation is NaN or infinite");
@@ -79,18 +89,31 @@ void PairMoments::add(
     const at::Tensor& source, const at::Tensor& target, Grams grams, int64_t tokens) {
   require<InternalError>(!keeps_rows(), "rows are multiplied where earlier ones are kept");
   count(source, target, tokens);
-  accumulate(cross, product_of_rows(source, target));
-  if (grams.source) {
-    accumulate(source_gram, product_of_rows(source, source));
-  }
-  if (grams.target) {
-    accumulate(target_gram, product_of_rows(target, target));
+  const auto all = source.size(0);
+  const bool exact = multiplies_float64_fast(source.device());
+  const auto at_a_time =
+      exact ? std::max<int64_t>(kNumbersAtATime / (source.size(1) + target.size(1)), 1) : all;
+  for (int64_t row = 0; row < all; row += at_a_time) {
+    const auto part = [&](const at::Tensor& rows) {
+      const auto some = rows.narrow(0, row, std::min(at_a_time, all - row));
+      return exact ? some.to(at::kDouble) : some;  // once for all that follows
+    };
+    const auto left = part(source), right = part(target);
+    sum_up(left, right);
+    accumulate(cross, product_of_rows(left, right));
+    if (grams.source) {
+      accumulate(source_gram, product_of_rows(left, left));
+    }
+    if (grams.target) {
+      accumulate(target_gram, product_of_rows(right, right));
+    }
   }
 }
 
 void PairMoments::keep(const at::Tensor& source, const at::Tensor& target, int64_t tokens) {
   require<InternalError>(!cross.defined(), "rows are kept where earlier ones are multiplied");
   count(source, target, tokens);
+  sum_up(source, target);
   source_rows.push_back(own_rows(source));
   target_rows.push_back(own_rows(target));
 }

@@ -32,12 +32,15 @@ struct PairMoments {
   std::vector<at::Tensor> target_rows = {};  // float32 [n, dt] each
 
   // Adds n paired rows [n, ds] and [n, dt] that were made of `tokens` (0: of n). Throws InternalError when row counts or widths differ,
-  // NumericError on a non-finite value.
+  // NumericError on a non-finite value, but on a GPU: who waits for the sums asks require_finite().
   void add(
       const at::Tensor& source, const at::Tensor& target, Grams grams = {}, int64_t tokens = 0);
   // Likewise, and keeps the rows instead of multiplying them. Either all are kept or none.
   void keep(const at::Tensor& source, const at::Tensor& target, int64_t tokens = 0);
   void merge(const PairMoments& other);
+
+  // Throws NumericError when a value was not finite. Waits for the device.
+  void require_finite() const;
 
   bool keeps_rows() const { return !source_rows.empty(); }
   // All that are kept, [rows, ds] and [rows, dt].
@@ -54,11 +57,11 @@ struct PairMoments {
   PairMoments to(c10::Device device) const;
 
  private:
-  // Counts and sums.
   void count(const at::Tensor& source, const at::Tensor& target, int64_t tokens);
+  void sum_up(const at::Tensor& source, const at::Tensor& target);
 };
 
-// left^T right [dl, dr] in float64 of float32 rows [n, dl] and [n, dr]. Small products are computed in
+// left^T right [dl, dr] in float64 of rows [n, dl] and [n, dr]. Small products and those of float64 rows are computed in
 // float64; large ones where that is slow in float32, for some thousand rows at a time, and summed in float64.
 at::Tensor product_of_rows(const at::Tensor& left, const at::Tensor& right);
 

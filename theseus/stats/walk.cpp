@@ -68,6 +68,14 @@ Walk::Walk(model::Model& source, model::Model& target, const Route& route, Colle
       source_capture_(source.architecture(), roles_of(collect_.observed)),
       target_capture_(target.architecture(), roles_of(collect_.observed)) {}
 
+void require_finite(const std::map<int64_t, Moments>& moments) {
+  for (const auto& [stage, spaces] : moments) {
+    for (const auto& [space, pair] : spaces) {
+      with_context("pairing the rows of " + space, [&found = pair] { found.require_finite(); });
+    }
+  }
+}
+
 void run_source_block(model::Model& source, const SourceBlock& block, model::Pass& pass) {
   if (block.own()) {
     source.run_block(block.run_as, pass);

@@ -42,7 +42,8 @@ class Walk {
 
   // Runs stages first .. last - 1 for one batch from `state` (anything for stage 0), leaves in it
   // what stage `last` needs, and adds the moments of each to moments[stage]. Throws InputError when
-  // the batch does not fit the models, NumericError when activations are not finite.
+  // the batch does not fit the models, NumericError when activations are not finite; on a GPU require_finite()
+  // does that, for all batches at once.
   void run(
       int64_t first,
       int64_t last,
@@ -70,6 +71,9 @@ class Walk {
   Seconds seconds_;
   std::map<std::string, int64_t> outer_stage_;  // where a space of no block is accumulated
 };
+
+// Throws NumericError when an activation was not finite. Waits for the device.
+void require_finite(const std::map<int64_t, Moments>& moments);
 
 // Runs a block of the source as `block` describes it: with means of weights for the time being.
 void run_source_block(model::Model& source, const SourceBlock& block, model::Pass& pass);

@@ -214,6 +214,7 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
       .state_element = static_cast<int64_t>(c10::elementSize(target_.weights().placement().dtype)),
       .one_by_one = options_.in_order,
+      .read_beside = !device().is_cpu(),
       .processes = processes().size(),
       .loads = loads_};
   return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory());
@@ -262,6 +263,7 @@ std::map<int64_t, stats::Moments> Aligner::collect_gradients(
       !gradients.result().empty(),
       "the loss reaches nothing that is carried: labels and update belong to other parts of the "
       "model");
+  stats::require_finite(gradients.result());
   write_moments(file, gradients.result());
   return read_moments(file);  // also now, so that an interrupted job computes with the same
 }
@@ -386,7 +388,9 @@ void Aligner::run(
   const bool one_by_one = options_.in_order || sink.runs_models || rounded;
   const auto beside = one_by_one ? c10::Device(c10::kCPU) : device();
   Aside storing(plan.spill ? c10::Device(c10::kCPU) : beside), handover(beside);
-  Aside solving(processes().alone() && !plan.spill ? beside : c10::Device(c10::kCPU));
+  // The first one takes longer, as kernels are loaded for it: the walk goes on meanwhile.
+  Aside solving(
+      processes().alone() && !plan.spill ? beside : c10::Device(c10::kCPU), /*waiting=*/1);
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
   if (sink.begin) {
@@ -424,10 +428,13 @@ void Aligner::run(
       tell(batch, "walking");
       auto state = memory.take(first, batch);
       with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
-        walk.run(first, last, calibration_->pair(batch, first), state, moments);
+        walk.run(first, last, calibration_->pair(batch, first, device().is_cuda()), state, moments);
       });
       memory.put(last, batch, std::move(state));
       save({first, batch + 1});
+    }
+    if (!device().is_cpu()) {
+      stats::require_finite(moments);
     }
     restore(source_, replaced.first);
     restore(target_, replaced.second);

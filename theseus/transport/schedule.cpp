@@ -110,9 +110,11 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
   schedule.spill = largest + all_states > memory;
   if (!schedule.spill) {
     schedule.cost.peak = largest + all_states;
-    int64_t blocks = 0;  // in the last group; what comes before the blocks has no maps
+    int64_t blocks = 0;  // in the last group; what comes before the blocks has next to no maps
+    const bool beside = input.read_beside && !input.one_by_one;
     for (const auto& [first, last] : units) {
-      const bool room = input.processes > 1 && first > 0 && blocks < input.processes;
+      const bool more = input.processes > 1 ? blocks < input.processes : beside && blocks == 0;
+      const bool room = more && first > 0;
       const auto peak = room ? peak_of(schedule.groups.back().first, last) + all_states : 0;
       if (room && peak <= memory) {
         schedule.groups.back().second = last;

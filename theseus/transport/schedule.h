@@ -48,6 +48,8 @@ struct ScheduleInput {
   int64_t sequences = 0;
   int64_t state_element = 4;  // bytes of a number in a hidden state
   bool one_by_one = false;    // no group has more than one block of the target
+  // On a GPU: what comes before the blocks is walked with the first of them, so that examples are read while it computes.
+  bool read_beside = false;
   // Processes that share the sequences and solve the blocks of a group side by side: as many, then, as
   // memory allows.
   int64_t processes = 1;
