@@ -109,14 +109,17 @@ Sequences Walk::sequences(
   return result;
 }
 
-void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& moments) {
-  std::map<std::string, at::Tensor> by_role;
-  for (const auto& [space, rows] : source.rows) {
-    by_role[model::role_of(space)] = rows;
+void Walk::add(int64_t stage, Side& source, Side& target, Moments& moments) {
+  // Rows that the next pair does not need go as soon as they are summed up.
+  const bool more = stage >= 1 && stage + 2 < stages();
+  const auto next = more ? route_.pairs[static_cast<size_t>(stage)] : BlockPair{-1, -1, 1};
+  const auto taken = [](at::Tensor& rows, bool again) { return again ? rows : std::move(rows); };
+  Rows by_role;
+  for (auto& [space, rows] : source.rows) {
+    by_role[model::role_of(space)] = taken(rows, next.source == source.block);
   }
-  for (const auto& seen : target.rows) {
+  for (auto& seen : target.rows) {
     const auto& space = seen.first;
-    const auto& rows = seen.second;
     const auto other = by_role.find(model::role_of(space));
     if (other == by_role.end() || !collect_.observed.contains(space)) {
       continue;
@@ -126,9 +129,11 @@ void Walk::add(int64_t stage, const Side& source, const Side& target, Moments& m
       continue;
     }
     with_context("pairing the rows of " + space, [&] {
-      PairedRows paired{in_full(other->second), in_full(rows)};
+      PairedRows paired{
+          in_full(taken(other->second, false)),
+          in_full(taken(seen.second, next.target == target.block))};
       int64_t tokens = 0;
-      if (rows.dim() == 3) {
+      if (paired.target.dim() == 3) {
         const auto tower = model::tower_of_space(space);
         const auto left = sequences(source, tower, paired.source);
         const auto right = sequences(target, tower, paired.target);

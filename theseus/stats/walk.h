@@ -59,7 +59,7 @@ class Walk {
   struct Side;
   using Rows = std::map<std::string, at::Tensor>;
   void step(int64_t stage, Side& source, Side& target);
-  void add(int64_t stage, const Side& source, const Side& target, Moments& moments);
+  void add(int64_t stage, Side& source, Side& target, Moments& moments);
   Sequences sequences(const Side& side, const std::string& tower, const at::Tensor& rows) const;
   void rerun_before(int64_t stage, Side& source, Side& target);
 

@@ -7,6 +7,7 @@
 
 #include "theseus/base/device.h"
 #include "theseus/base/error.h"
+#include "theseus/base/memory.h"
 #include "theseus/stats/add_up.h"
 #include "theseus/stats/gradient_moments.h"
 #include "theseus/stats/supervision.h"
@@ -351,6 +352,7 @@ void Aligner::solve_group(
     }
     moments.erase(stage);
     ahead.erase(stage);
+    give_back_freed_memory();
   }
 }
 
@@ -439,6 +441,7 @@ void Aligner::run(
     restore(source_, replaced.first);
     restore(target_, replaced.second);
     walk.drop(options_.in_order ? std::max<int64_t>(first - 1, 0) : first, last);
+    give_back_freed_memory();
     {
       const Stopwatch watch_exchange(seconds_, "exchange");
       stats::add_up(processes(), device(), moments);
