@@ -118,10 +118,11 @@ Calibration Calibration::open(
     const Sampling& sampling) {
   return with_context("reading the calibration " + path.string(), [&] {
     require(sampling.batch_size > 0, "a batch size of ", sampling.batch_size, " is not positive");
-    const auto file = checkpoint::Checkpoint::open(path);
     Calibration result;
     result.path_ = path;
-    result.take(file, source, target);
+    result.file_ =
+        std::make_shared<const checkpoint::Checkpoint>(checkpoint::Checkpoint::open(path));
+    result.take(*result.file_, source, target);
     result.batch_size_ = sampling.batch_size;
     result.sequences_ = most_sequences(result.source_);
     const auto most_target = most_sequences(result.target_);
@@ -207,6 +208,14 @@ PairedBatch Calibration::pair(int64_t batch, int64_t stage, bool pinned) const {
       .target_spans = cut(target_spans_, batch)};
 }
 
+void Calibration::forget_images() const {
+  for (const auto& info : file_->tensors()) {
+    if (file_->tensor(info.name).is_floating_point()) {
+      file_->forget(info.name);
+    }
+  }
+}
+
 void Calibration::draw(const Sampling& sampling) {
   require(
       sampling.batches * sampling.batch_size <= sequences_, sampling.batches, " batches of ",
@@ -241,6 +250,13 @@ Calibration Calibration::part(const Place& first, const Place& last) const {
     }
   }
   result.batches_ = (result.sequences_ + batch_size_ - 1) / batch_size_;
+  return result;
+}
+
+Calibration Calibration::in_batches_of(int64_t sequences) const {
+  auto result = *this;
+  result.batch_size_ = sequences;
+  result.batches_ = (sequences_ + sequences - 1) / sequences;
   return result;
 }
 

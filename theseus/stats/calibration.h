@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,9 @@ class Calibration {
   // input has one sequence only.
   std::pair<Calibration, Calibration> split() const;
 
+  // The same sequences in the same order, so many at a time.
+  Calibration in_batches_of(int64_t sequences) const;
+
   int64_t batches() const { return batches_; }
   int64_t sequences() const { return sequences_; }  // that take part
   const std::filesystem::path& path() const { return path_; }
@@ -69,6 +73,8 @@ class Calibration {
   // Images are large, and only stage 0 of a walk looks at them: for later ones they are empty.
   // `pinned`: in memory that a GPU reads by itself.
   PairedBatch pair(int64_t batch, int64_t stage = 0, bool pinned = false) const;
+  // Nobody reads images after stage 0: their pages need not stay in memory. They come back when read.
+  void forget_images() const;
   // Whether it says which text each token stands for.
   bool has_spans() const { return !source_spans_.empty(); }
 
@@ -98,6 +104,7 @@ class Calibration {
       const model::Batch& whole, int64_t batch, bool images = true, bool pinned = false) const;
 
   std::filesystem::path path_;
+  std::shared_ptr<const checkpoint::Checkpoint> file_;
   model::Batch source_, target_;  // views of the file
   std::map<std::string, at::Tensor> source_spans_, target_spans_;
   model::Batch source_answers_, target_answers_;  // labels, wanted

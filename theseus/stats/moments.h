@@ -10,6 +10,9 @@
 
 namespace theseus::stats {
 
+// Rows that are multiplied in float32 before their sum becomes float64.
+inline constexpr int64_t kRowsAtATime = 4096;
+
 // Which of the optional second moments are kept.
 struct Grams {
   bool source = false;

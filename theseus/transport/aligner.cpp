@@ -104,6 +104,20 @@ void Aligner::prepare() {
   }
   source_tokens_ = tokens_by_tower(source_, "source", calibration_->source(0));
   target_tokens_ = tokens_by_tower(target_, "target", calibration_->target(0));
+  walked_ = calibration_->in_batches_of(sequences_at_a_time());
+}
+
+// A GPU wants batches as they are. A CPU is as fast with as many rows as are multiplied at a time, and they are what a walk holds.
+int64_t Aligner::sequences_at_a_time() const {
+  const auto batch = options_.sampling.batch_size;
+  int64_t longest = 1;
+  for (const auto* tokens : {&source_tokens_, &target_tokens_}) {
+    for (const auto& [tower, count] : *tokens) {
+      longest = std::max(longest, count);
+    }
+  }
+  const auto parts = (batch * longest + stats::kRowsAtATime - 1) / stats::kRowsAtATime;
+  return device().is_cpu() ? (batch + parts - 1) / parts : batch;
 }
 
 std::set<std::string> Aligner::towers() const {
@@ -211,7 +225,7 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .source_tokens = source_tokens_,
       .target_tokens = target_tokens_,
       .rows = rows_by_tower(),
-      .batch_size = options_.sampling.batch_size,
+      .batch_size = sequences_at_a_time(),
       .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
       .state_element = static_cast<int64_t>(c10::elementSize(target_.weights().placement().dtype)),
       .one_by_one = options_.in_order,
@@ -293,7 +307,7 @@ void Aligner::catch_up(
     const Schedule& plan, int64_t first, WalkMemory& memory, const Watch& watch) {
   stats::Walk walk(source_, target_, route_, {.matchers = matchers_});
   std::map<int64_t, stats::Moments> nothing;
-  const auto batches = calibration_->batches();
+  const auto batches = walked_->batches();
   for (const auto& group : plan.groups) {
     if (group.first >= first) {
       break;
@@ -301,7 +315,7 @@ void Aligner::catch_up(
     watch(static_cast<double>(group.first), static_cast<double>(first), "walking to where it was");
     for (int64_t batch = processes().rank(); batch < batches; batch += processes().size()) {
       auto state = memory.take(group.first, batch);
-      walk.run(group.first, group.second, calibration_->pair(batch, group.first), state, nothing);
+      walk.run(group.first, group.second, walked_->pair(batch, group.first), state, nothing);
       memory.put(group.second, batch, std::move(state));
     }
     walk.drop(group.first, group.second);
@@ -381,7 +395,7 @@ void Aligner::run(
        .observed = observed,
        .kept = rows_kept_of(observed),
        .in_order = options_.in_order});
-  const auto batches = method_->needs.moments ? calibration_->batches() : 0;
+  const auto batches = method_->needs.moments ? walked_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device());
   // On a GPU the next group is walked while this one is solved and the one before is carried. Not where a group
   // is all that memory takes, or where the walk's products are rounded and the others are of the same kind; and
@@ -430,7 +444,7 @@ void Aligner::run(
       tell(batch, "walking");
       auto state = memory.take(first, batch);
       with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
-        walk.run(first, last, calibration_->pair(batch, first, device().is_cuda()), state, moments);
+        walk.run(first, last, walked_->pair(batch, first, device().is_cuda()), state, moments);
       });
       memory.put(last, batch, std::move(state));
       save({first, batch + 1});
@@ -441,6 +455,9 @@ void Aligner::run(
     restore(source_, replaced.first);
     restore(target_, replaced.second);
     walk.drop(options_.in_order ? std::max<int64_t>(first - 1, 0) : first, last);
+    if (first == 0 && walked_) {
+      walked_->forget_images();
+    }
     give_back_freed_memory();
     {
       const Stopwatch watch_exchange(seconds_, "exchange");

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,8 @@ class Aligner {
 
  private:
   void prepare();
+  // In a walk.
+  int64_t sequences_at_a_time() const;
   c10::Device device() const { return source_.weights().placement().device; }
   // While a stage is walked the blocks before it are the tuned and the updated one; returns what was
   // replaced in the source and in the target.
@@ -138,6 +141,7 @@ class Aligner {
   model::Model& source_;
   model::Model& target_;
   const stats::Calibration* calibration_;
+  std::optional<stats::Calibration> walked_;  // the same, in the batches that a walk takes
   AlignOptions options_;
   const maps::Method* method_ = nullptr;
   maps::Needs needs_;

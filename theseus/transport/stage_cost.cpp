@@ -10,7 +10,7 @@ namespace theseus::transport {
 namespace {
 
 // Copies of the largest cross moment, in float64, that a solve holds at once.
-constexpr double kSolveCopies = 11;
+constexpr double kSolveCopies = 5.5;
 // Copies of the rows and of the factors, in float64, that a solve from rows holds at once.
 constexpr int64_t kRowCopies = 5, kFactorCopies = 3;
 
