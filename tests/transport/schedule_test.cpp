@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/cuda.h>
 
 #include "theseus/transport/depth.h"
 #include "theseus/transport/plan.h"
@@ -154,6 +155,16 @@ TEST_F(ScheduleTest, KeepsPairsOfOneTargetBlockTogether) {
 
 TEST(AvailableMemory, IsSomething) {
   EXPECT_GT(available_memory(), 1'000'000);
+}
+
+TEST(AvailableMemory, IsThatOfAGpu) {
+  if (!torch::cuda::is_available()) {
+    GTEST_SKIP() << "no GPU";
+  }
+  const c10::Device gpu(c10::kCUDA, 0);
+  const auto before = available_memory(gpu);
+  const auto taken = at::empty({int64_t{1} << 30}, at::TensorOptions(gpu).dtype(at::kByte));
+  EXPECT_LT(available_memory(gpu), before - (int64_t{1} << 29)) << taken.sizes();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <torch/cuda.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -77,9 +78,12 @@ void fix_memory(JobOptions& options, const fs::path& work) {
     return;
   }
   const auto& processes = *options.align.processes;
+  const auto device = options.placement.device;
+  const auto memories = device.is_cpu() ? 1 : static_cast<int>(torch::cuda::device_count());
+  const auto sharing = (processes.here() + memories - 1) / memories;
   auto least = std::numeric_limits<int64_t>::max();  // of what each may take
   for (const auto& text :
-       processes.gather(std::to_string(transport::available_memory() / processes.here()))) {
+       processes.gather(std::to_string(transport::available_memory(device) / sharing))) {
     least = std::min<int64_t>(least, std::stoll(text));
   }
   const auto file = work / kMemoryFile;

@@ -104,8 +104,9 @@ void require_labels_allowed(const JobOptions& options) {
 
 void require_memory_for_labels(
     const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
-  const auto memory =
-      options.align.memory > 0 ? options.align.memory : transport::available_memory();
+  const auto memory = options.align.memory > 0
+                          ? options.align.memory
+                          : transport::available_memory(options.placement.device);
   for (const auto& [what, bytes] :
        {std::pair("--mask", mask_bytes(options, opened, plan)),
         std::pair("gradient-output", output_bytes(options, opened, plan))}) {

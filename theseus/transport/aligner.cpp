@@ -232,7 +232,7 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .read_beside = !device().is_cpu(),
       .processes = processes().size(),
       .loads = loads_};
-  return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory());
+  return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory(device()));
 }
 
 std::pair<std::vector<std::string>, std::vector<std::string>> Aligner::replace_before(

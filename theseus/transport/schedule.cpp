@@ -5,9 +5,13 @@
 #include <limits>
 
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 
 #include "theseus/base/error.h"
 #include "theseus/transport/stage_cost.h"
+
+extern "C" int cudaMemGetInfo(size_t* free, size_t* all)
+    __attribute__((weak));  // of libtorch's CUDA
 
 namespace theseus::transport {
 namespace {
@@ -52,7 +56,15 @@ int64_t left_in_container() {
 
 }  // namespace
 
-int64_t available_memory() {
+int64_t available_memory(c10::Device device) {
+  if (!device.is_cpu()) {
+    size_t free = 0, all = 0;
+    const c10::DeviceGuard guard(device);
+    require(
+        cudaMemGetInfo != nullptr && cudaMemGetInfo(&free, &all) == 0,
+        "cannot tell how much memory ", device, " has free; say --memory");
+    return static_cast<int64_t>(free);
+  }
   std::ifstream file("/proc/meminfo");
   for (std::string word; file >> word;) {
     if (word == "MemAvailable:") {

@@ -62,7 +62,7 @@ struct ScheduleInput {
 // fit, saying how much it needs. `memory` is that of one process, and so is the peak.
 Schedule make_schedule(const ScheduleInput& input, int64_t memory);
 
-// Bytes that this machine has free for us.
-int64_t available_memory();
+// Bytes that this machine, or a GPU of it, has free for us.
+int64_t available_memory(c10::Device device = c10::kCPU);
 
 }  // namespace theseus::transport
