@@ -12,6 +12,10 @@ void append_escaped(std::string& result, unsigned char byte) {
 
 }  // namespace
 
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 std::string printable(std::string_view text, size_t longest) {
   std::string result;
   for (const char character : text.substr(0, longest)) {

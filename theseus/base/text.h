@@ -1,11 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace theseus {
+
+// Bytes as the text that they are; valid as long as they are.
+std::string_view as_text(std::span<const std::byte> bytes);
 
 // Text of unknown origin for a message: bytes that are not printable ASCII become \xNN (a file must
 // not be able to write to the reader's terminal), and what is longer than `longest` is cut.

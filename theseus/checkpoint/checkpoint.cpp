@@ -49,17 +49,16 @@ const Plugin<Format>* format_by_content(std::span<const std::byte> bytes) {
 const Format& choose_format(const MappedFile& file) {
   const auto& path = file.path();
   const auto bytes = file.bytes();
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   require(
-      !text.starts_with("version https://git-lfs"), path.string(),
+      !as_text(bytes).starts_with("version https://git-lfs"), path.string(),
       " is a Git LFS pointer, not the weights: fetch them with `git lfs pull`");
   const auto* by_name = format_by_extension(path);
   const auto* by_content = format_by_content(bytes);
   require(!bytes.empty(), path.string(), " is not a checkpoint: the file is empty");
   require(
       by_name != nullptr || by_content != nullptr, path.string(),
-      " is not a checkpoint: it begins with '", printable(text, 32), "'; known formats are ",
-      known_formats());
+      " is not a checkpoint: it begins with '", printable(as_text(bytes), 32),
+      "'; known formats are ", known_formats());
   require(
       by_name == nullptr || by_content == nullptr || by_name == by_content, path.string(),
       " is named like ", by_name ? by_name->name : "", " but begins like ",

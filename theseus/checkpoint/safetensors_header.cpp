@@ -18,10 +18,6 @@ namespace {
 constexpr size_t kLengthBytes = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 
-std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 uint64_t header_length(std::span<const std::byte> file) {
   uint64_t length = 0;
   for (size_t i = kLengthBytes; i-- > 0;) {

@@ -17,10 +17,6 @@
 namespace theseus::checkpoint {
 namespace {
 
-std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // A pickled 10-byte number opens the format before the zip.
 bool begins_like_legacy(std::span<const std::byte> file) {
   constexpr std::string_view kMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";

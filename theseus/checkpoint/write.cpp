@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 using Shards = std::vector<std::vector<const Entry*>>;
 
-constexpr std::string_view kIndexEnding = ".safetensors.index.json";
+constexpr std::string_view kSafetensorsIndexEnding = ".safetensors.index.json";
 
 Shards fill_shards(const std::vector<const Entry*>& entries, int64_t shard_bytes) {
   Shards shards(1);
@@ -211,7 +211,7 @@ std::vector<std::string> write_checkpoint(
   if (shards.size() == 1) {
     staged.front().commit();
   } else {
-    const auto index_path = directory / (stem + std::string(kIndexEnding));
+    const auto index_path = directory / (stem + std::string(kSafetensorsIndexEnding));
     const auto index = stage_index(index_path, index_text(shards, names, ""));
     remove_index_of_replaced(index_path, directory, names);
     for (StagedSafetensors& file : staged) {

@@ -54,8 +54,7 @@ struct Reader {
   uint64_t u32(uint64_t position) const { return integer(position, 4); }
   uint64_t u64(uint64_t position) const { return integer(position, 8); }
   std::string_view text(uint64_t position, uint64_t size) const {
-    const auto bytes = part(position, size);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    return as_text(part(position, size));
   }
 };
 

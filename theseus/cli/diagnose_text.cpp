@@ -35,14 +35,14 @@ struct Over {
   std::string lowest() const { return count == 0 ? "-" : fmt::format("{:.3f}", least); }
 };
 
-struct Row {
+struct RoleRow {
   std::string role;
   int64_t rank = 0, of = 0;  // of the block with the least rank
   Over before, after, centred, energy;
 };
 
-std::vector<Row> rows_of(const ordered_json& spaces) {
-  std::vector<Row> rows;
+std::vector<RoleRow> rows_of(const ordered_json& spaces) {
+  std::vector<RoleRow> rows;
   for (const auto& space : spaces) {
     const auto role = model::role_of(space.at("space").get<std::string>());
     auto row = std::find_if(

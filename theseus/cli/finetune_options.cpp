@@ -15,7 +15,7 @@ namespace {
 const auto kCount = CLI::Range(int64_t{1}, int64_t{1} << 40);
 
 // A measurement in the words of `evaluate`.
-std::string value_text(const std::string& metric, double value) {
+std::string measured_text(const std::string& metric, double value) {
   return metric == "accuracy" ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.4f}", value);
 }
 
@@ -139,8 +139,8 @@ std::string finetune_text(const nlohmann::ordered_json& record, const std::strin
   if (record.contains("best")) {
     text += fmt::format(
         "{:<12} {} at the start, {} at the best of {} steps, {}\n", metric,
-        value_text(metric, record.at("curve").at(0).at("value")),
-        value_text(metric, record.at("best").at("value")), record.at("steps").get<int64_t>(),
+        measured_text(metric, record.at("curve").at(0).at("value")),
+        measured_text(metric, record.at("best").at("value")), record.at("steps").get<int64_t>(),
         record.at("best").at("step").get<int64_t>());
   }
   text += fmt::format("{:<12} {}\n", "measured on", record.at("validation").get<std::string>());

@@ -26,7 +26,7 @@ using Tensors = std::vector<at::Tensor>;
 // Gloo holds a copy of what it sums: of so many elements at a time.
 constexpr int64_t kPiece = int64_t{1} << 23;
 
-at::Tensor bytes_of(const std::string& text) {
+at::Tensor byte_tensor(const std::string& text) {
   auto bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
   std::copy(text.begin(), text.end(), bytes.data_ptr<uint8_t>());  // none where there is no text
   return bytes;
@@ -114,7 +114,7 @@ struct Processes::Group {
   std::string broadcast_text(const std::string& text) const {
     auto length = at::tensor(static_cast<int64_t>(text.size()), at::kLong).view({1});
     broadcast(length);
-    auto bytes = place.first() ? bytes_of(text) : at::empty({length.item<int64_t>()}, at::kByte);
+    auto bytes = place.first() ? byte_tensor(text) : at::empty({length.item<int64_t>()}, at::kByte);
     broadcast(bytes);
     return text_of(bytes);
   }
@@ -206,7 +206,7 @@ std::vector<std::string> Processes::gather(const std::string& mine) const {
     const auto lengths =
         at::cat(everywhere(at::tensor(static_cast<int64_t>(mine.size()), at::kLong).view({1})));
     auto padded = at::zeros({std::max<int64_t>(1, lengths.max().item<int64_t>())}, at::kByte);
-    padded.narrow(0, 0, static_cast<int64_t>(mine.size())).copy_(bytes_of(mine));
+    padded.narrow(0, 0, static_cast<int64_t>(mine.size())).copy_(byte_tensor(mine));
     const auto found = everywhere(padded);
     std::vector<std::string> texts;
     for (int rank = 0; rank < size(); ++rank) {
@@ -274,7 +274,7 @@ std::vector<Parcel> Processes::gather_in_first(const Parcel& mine) const {
   return group_->run("gathering maps", [&] {
     std::vector<Parcel> parcels;
     if (!first()) {
-      const auto text = bytes_of(outline(mine));
+      const auto text = byte_tensor(outline(mine));
       group_->send(at::tensor(text.numel(), at::kLong).view({1}));
       group_->send(text);
       for (const auto& tensor : mine.tensors) {

@@ -9,10 +9,10 @@
 namespace theseus::data {
 namespace {
 
-using Row = Plugin<Source>;
+using SourceRow = Plugin<Source>;
 
-std::vector<const Row*> recognising(const std::filesystem::path& path, bool general) {
-  std::vector<const Row*> rows;
+std::vector<const SourceRow*> recognising(const std::filesystem::path& path, bool general) {
+  std::vector<const SourceRow*> rows;
   for (const auto& row : all_sources()) {
     const auto& source = *row.object;
     if (source.general == general && source.recognises != nullptr && source.recognises(path)) {
@@ -22,7 +22,7 @@ std::vector<const Row*> recognising(const std::filesystem::path& path, bool gene
   return rows;
 }
 
-std::string name_list(const std::vector<const Row*>& rows) {
+std::string name_list(const std::vector<const SourceRow*>& rows) {
   std::vector<std::string> names;
   for (const auto* row : rows) {
     names.emplace_back(row->name);
@@ -39,7 +39,7 @@ bool is_source(std::string_view name) {
   return false;
 }
 
-const Row& recognised(const std::string& words) {
+const SourceRow& recognised(const std::string& words) {
   auto rows = recognising(words, /*general=*/false);
   if (rows.empty()) {
     rows = recognising(words, /*general=*/true);

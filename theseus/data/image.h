@@ -13,6 +13,7 @@ namespace theseus::data {
 struct Image {
   at::Tensor pixels;
 };
+inline constexpr int64_t kChannels = 3;
 
 // Larger images are refused before their pixels get memory.
 inline constexpr int64_t kMostPixels = 200'000'000;

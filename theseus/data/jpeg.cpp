@@ -16,7 +16,7 @@ namespace {
 // Ordinary progressive files have about ten; each costs a pass over all coefficients.
 constexpr int kMostScans = 500;
 
-struct Decoder {
+struct JpegDecoder {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   jpeg_source_mgr source{};
@@ -24,14 +24,16 @@ struct Decoder {
   std::jmp_buf back{};
   char message[JMSG_LENGTH_MAX] = "";
 
-  Decoder() = default;
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
-  ~Decoder() { jpeg_destroy_decompress(&info); }  // also where creating it failed: then it is zeros
+  JpegDecoder() = default;
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+  ~JpegDecoder() {
+    jpeg_destroy_decompress(&info);
+  }  // also where creating it failed: then it is zeros
 };
 
 [[noreturn]] void leave(j_common_ptr info, const char* message) {
-  auto* decoder = static_cast<Decoder*>(info->client_data);
+  auto* decoder = static_cast<JpegDecoder*>(info->client_data);
   std::snprintf(decoder->message, sizeof(decoder->message), "%s", message);
   std::longjmp(decoder->back, 1);
 }
@@ -65,7 +67,7 @@ void on_progress(j_common_ptr info) {
   }
 }
 
-bool read_header(Decoder& decoder, std::span<const std::byte> bytes) {
+bool read_header(JpegDecoder& decoder, std::span<const std::byte> bytes) {
   auto& info = decoder.info;
   info.err = jpeg_std_error(&decoder.errors);
   decoder.errors.error_exit = on_error;
@@ -89,7 +91,7 @@ bool read_header(Decoder& decoder, std::span<const std::byte> bytes) {
   return true;
 }
 
-bool read_rgb(Decoder& decoder, uint8_t* pixels) {
+bool read_rgb(JpegDecoder& decoder, uint8_t* pixels) {
   auto& info = decoder.info;
   if (setjmp(decoder.back) != 0) {
     return false;
@@ -122,7 +124,7 @@ void rgb_of_inverted_cmyk(const uint8_t* cmyk, uint8_t* rgb, size_t width) {
 }
 
 // `row` has four bytes a pixel.
-bool read_cmyk(Decoder& decoder, uint8_t* pixels, uint8_t* row) {
+bool read_cmyk(JpegDecoder& decoder, uint8_t* pixels, uint8_t* row) {
   auto& info = decoder.info;
   if (setjmp(decoder.back) != 0) {
     return false;
@@ -142,7 +144,7 @@ bool read_cmyk(Decoder& decoder, uint8_t* pixels, uint8_t* row) {
 }  // namespace
 
 Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
-  Decoder decoder;
+  JpegDecoder decoder;
   if (!read_header(decoder, bytes)) {
     fail_to_decode(name, "JPEG", decoder.message);
   }

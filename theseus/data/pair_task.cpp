@@ -13,13 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Found {
+struct FoundFile {
   const PairFile* file = nullptr;
   fs::path path;
 };
 
-std::map<std::string, Found> find_files(const PairTask& task, const fs::path& path) {
-  std::map<std::string, Found> found;
+std::map<std::string, FoundFile> find_files(const PairTask& task, const fs::path& path) {
+  std::map<std::string, FoundFile> found;
   for (const auto& file : task.files) {
     for (const auto& folder : task.folders) {
       const auto whole = (folder.empty() ? path : path / folder) / file.name;
@@ -86,7 +86,7 @@ std::vector<int64_t> take_labels(const PairTask& task, const Records& records, E
 
 std::string choose(
     const PairTask& task,
-    const std::map<std::string, Found>& found,
+    const std::map<std::string, FoundFile>& found,
     const std::string& asked,
     const fs::path& path) {
   std::vector<std::string> there;

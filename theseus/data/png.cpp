@@ -12,7 +12,7 @@
 namespace theseus::data {
 namespace {
 
-struct Decoder {
+struct PngDecoder {
   png_structp png = nullptr;
   png_infop info = nullptr;
   const std::byte* next = nullptr;
@@ -20,14 +20,14 @@ struct Decoder {
   std::jmp_buf back{};
   char message[120] = "out of memory";
 
-  Decoder() = default;
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
-  ~Decoder() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngDecoder() = default;
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
+  ~PngDecoder() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
 [[noreturn]] void on_error(png_structp png, png_const_charp message) {
-  auto* decoder = static_cast<Decoder*>(png_get_error_ptr(png));
+  auto* decoder = static_cast<PngDecoder*>(png_get_error_ptr(png));
   std::snprintf(decoder->message, sizeof(decoder->message), "%s", message);
   std::longjmp(decoder->back, 1);
 }
@@ -35,7 +35,7 @@ struct Decoder {
 void on_warning(png_structp, png_const_charp) {}
 
 void read_bytes(png_structp png, png_bytep out, size_t count) {
-  auto* decoder = static_cast<Decoder*>(png_get_io_ptr(png));
+  auto* decoder = static_cast<PngDecoder*>(png_get_io_ptr(png));
   if (count > decoder->left) {
     on_error(png, "it is cut short");
   }
@@ -44,7 +44,7 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
   decoder->left -= count;
 }
 
-bool read_header(Decoder& decoder) {
+bool read_header(PngDecoder& decoder) {
   if (setjmp(decoder.back) != 0) {
     return false;
   }
@@ -64,17 +64,17 @@ bool read_header(Decoder& decoder) {
   return true;
 }
 
-bool is_palette(const Decoder& decoder) {
+bool is_palette(const PngDecoder& decoder) {
   return png_get_color_type(decoder.png, decoder.info) == PNG_COLOR_TYPE_PALETTE;
 }
 
-bool is_deep_grey(const Decoder& decoder) {
+bool is_deep_grey(const PngDecoder& decoder) {
   return png_get_color_type(decoder.png, decoder.info) == PNG_COLOR_TYPE_GRAY &&
          png_get_bit_depth(decoder.png, decoder.info) == 16;
 }
 
 // Palettes and grey of 16 bits leave one or two bytes a pixel, everything else RGB.
-void ask_for_bytes(Decoder& decoder) {
+void ask_for_bytes(PngDecoder& decoder) {
   auto* png = decoder.png;
   if (is_palette(decoder)) {
     png_set_packing(png);
@@ -87,7 +87,7 @@ void ask_for_bytes(Decoder& decoder) {
 }
 
 // Rows lie `stride` apart, whatever they take.
-bool read_rows(Decoder& decoder, uint8_t* rows, size_t stride) {
+bool read_rows(PngDecoder& decoder, uint8_t* rows, size_t stride) {
   if (setjmp(decoder.back) != 0) {
     return false;
   }
@@ -109,7 +109,7 @@ bool read_rows(Decoder& decoder, uint8_t* rows, size_t stride) {
 using Palette = std::array<std::array<uint8_t, 3>, 256>;
 
 // Colours that the file leaves out but uses are grey, as in Pillow.
-Palette read_palette(Decoder& decoder) {
+Palette read_palette(PngDecoder& decoder) {
   Palette palette;
   for (size_t i = 0; i < palette.size(); ++i) {
     palette[i].fill(static_cast<uint8_t>(i));
@@ -140,7 +140,7 @@ void expand_deep_grey(uint8_t* row, size_t width) {
 }  // namespace
 
 Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
-  Decoder decoder;
+  PngDecoder decoder;
   decoder.next = bytes.data();
   decoder.left = bytes.size();
   if (!read_header(decoder)) {

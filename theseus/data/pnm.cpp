@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "theseus/base/text.h"
 #include "theseus/data/codecs.h"
 
 namespace theseus::data {
@@ -26,10 +27,10 @@ bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-class Reader {
+class PnmReader {
  public:
-  Reader(std::span<const std::byte> bytes, const std::string& name)
-      : rest_(reinterpret_cast<const char*>(bytes.data()), bytes.size()), name_(name) {}
+  PnmReader(std::span<const std::byte> bytes, const std::string& name)
+      : rest_(as_text(bytes)), name_(name) {}
 
   [[noreturn]] void fail(const std::string& why) const { fail_to_decode(name_, "PNM", why); }
 
@@ -82,7 +83,7 @@ class Reader {
   const std::string& name_;
 };
 
-Header read_header(Reader& reader) {
+Header read_header(PnmReader& reader) {
   Header header;
   header.kind = reader.take(2)[1];
   header.width = reader.number();
@@ -105,7 +106,7 @@ uint8_t eight_bits(int64_t value, const Header& header) {
   return static_cast<uint8_t>(std::min(scaled, 255.0));
 }
 
-int64_t text_value(Reader& reader, const Header& header) {
+int64_t text_value(PnmReader& reader, const Header& header) {
   if (header.bits()) {
     const char c = reader.skip_to_word();
     if (c != '0' && c != '1') {
@@ -121,7 +122,7 @@ int64_t text_value(Reader& reader, const Header& header) {
   return value;
 }
 
-void read_text(Reader& reader, const Header& header, uint8_t* pixels) {
+void read_text(PnmReader& reader, const Header& header, uint8_t* pixels) {
   const int64_t count = header.width * header.height * (header.kind == '3' ? 3 : 1);
   const int copies = header.kind == '3' ? 1 : 3;
   for (int64_t i = 0; i < count; ++i) {
@@ -129,7 +130,7 @@ void read_text(Reader& reader, const Header& header, uint8_t* pixels) {
   }
 }
 
-void read_bits(Reader& reader, const Header& header, uint8_t* pixels) {
+void read_bits(PnmReader& reader, const Header& header, uint8_t* pixels) {
   for (int64_t y = 0; y < header.height; ++y) {
     const auto row = reader.take(static_cast<size_t>((header.width + 7) / 8));
     for (int64_t x = 0; x < header.width; ++x) {
@@ -139,7 +140,7 @@ void read_bits(Reader& reader, const Header& header, uint8_t* pixels) {
   }
 }
 
-void read_binary(Reader& reader, const Header& header, uint8_t* pixels) {
+void read_binary(PnmReader& reader, const Header& header, uint8_t* pixels) {
   const int64_t count = header.width * header.height * (header.grey() ? 1 : 3);
   const int64_t wide = header.most > 255 ? 2 : 1;
   const auto bytes = reader.take(static_cast<size_t>(count * wide));
@@ -158,7 +159,7 @@ void read_binary(Reader& reader, const Header& header, uint8_t* pixels) {
 }  // namespace
 
 Image decode_pnm(std::span<const std::byte> bytes, const std::string& name) {
-  Reader reader(bytes, name);
+  PnmReader reader(bytes, name);
   const auto header = read_header(reader);
   // A value takes a bit at least: what is far too short for its size gets no memory.
   const auto room = static_cast<int64_t>(bytes.size()) * 8;

@@ -12,8 +12,6 @@
 namespace theseus::data {
 namespace {
 
-constexpr int64_t kChannels = 3;
-
 Size resized_size(Size image, const Preprocessing& how) {
   if (how.fit == Fit::kSquash) {
     return {how.squash_height, how.squash_width};

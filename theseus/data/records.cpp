@@ -76,8 +76,7 @@ bool is_blank(const Row& row) {
 Records::Records(
     const std::filesystem::path& path, RecordForm form, std::vector<std::string> columns)
     : file_(std::make_shared<const MappedFile>(path)), form_(form), columns_(std::move(columns)) {
-  const auto bytes = file_->bytes();
-  text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  text_ = as_text(file_->bytes());
   if (form == RecordForm::kJsonLines) {
     find_lines();
   } else {

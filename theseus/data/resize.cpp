@@ -29,7 +29,6 @@ namespace {
 constexpr int kPrecision = 32 - 8 - 2;
 // SSE2 multiplies 16 bits: weight = high * 2^kLowBits + low.
 constexpr int kLowBits = 11;
-constexpr int64_t kChannels = 3;
 // The kernel reads 8 bytes where it needs 3 or 6.
 constexpr int64_t kReadAhead = 8;
 

@@ -17,10 +17,10 @@ namespace {
 struct CloseArchive {
   void operator()(archive* reader) const { archive_read_free(reader); }
 };
-using Reader = std::unique_ptr<archive, CloseArchive>;
+using ArchiveReader = std::unique_ptr<archive, CloseArchive>;
 
 std::string gunzipped(const MappedFile& file, int64_t most) {
-  const Reader reader(archive_read_new());
+  const ArchiveReader reader(archive_read_new());
   require<InternalError>(reader != nullptr, "libarchive has no memory");
   archive_read_support_filter_gzip(reader.get());
   archive_read_support_format_raw(reader.get());

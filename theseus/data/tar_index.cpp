@@ -60,10 +60,8 @@ bool checksum_holds(std::string_view header) {
 
 class Indexer {
  public:
-  explicit Indexer(const MappedFile& file) : path_(file.path().string()) {
-    const auto bytes = file.bytes();
-    text_ = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  }
+  explicit Indexer(const MappedFile& file)
+      : path_(file.path().string()), text_(as_text(file.bytes())) {}
 
   std::vector<TarMember> run() {
     while (at_ + kBlock <= text_.size()) {

@@ -7,15 +7,15 @@
 namespace theseus::data {
 namespace {
 
-struct Found {
+struct FoundTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
   std::string_view kind;
 };
 
 // The one kind for which `find` gives a tokenizer. Two are an error.
 template <class Find>
-Found only_kind(const std::filesystem::path& directory, Find&& find) {
-  Found found;
+FoundTokenizer only_kind(const std::filesystem::path& directory, Find&& find) {
+  FoundTokenizer found;
   for (const Plugin<TokenizerKind>& plugin : all_tokenizers()) {
     std::unique_ptr<Tokenizer> tokenizer = find(*plugin.object);
     if (tokenizer == nullptr) {
@@ -45,7 +45,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& directory
     std::string problem = "found no tokenizer: there is no tokenizer.json, ";
     if (const auto path = directory / "tokenizer.json"; std::filesystem::exists(path)) {
       const Json file = Json::parse_file(path);
-      Found found = only_kind(directory, [&](const TokenizerKind& kind) {
+      FoundTokenizer found = only_kind(directory, [&](const TokenizerKind& kind) {
         return kind.find_json == nullptr ? nullptr : kind.find_json(file, directory);
       });
       if (found.tokenizer != nullptr) {
@@ -53,7 +53,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& directory
       }
       problem = model_in(file);
     }
-    Found found =
+    FoundTokenizer found =
         only_kind(directory, [&](const TokenizerKind& kind) { return kind.find_files(directory); });
     require(
         found.tokenizer != nullptr, directory.string(), ": ", problem,

@@ -19,8 +19,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kZ = 1.96;
-
 // Examples as one model reads them.
 struct Inputs {
   std::string split;
@@ -99,7 +97,7 @@ Measured agreement(
   // Examples are drawn, so this is a ratio of sums over them.
   const auto n = static_cast<double>(error.size(0));
   const auto scatter = (error - lost * size).square().sum().item<double>() * n / (n - 1);
-  const auto half = kZ * std::sqrt(scatter) / all;
+  const auto half = kNormal95 * std::sqrt(scatter) / all;
   const auto length = change.norm().item<double>();
   const auto along = change.mul(wanted).sum().item<double>();
   Measured result{

@@ -8,19 +8,14 @@
 #include "theseus/base/error.h"
 
 namespace theseus::evaluate {
-namespace {
-
-constexpr double kZ = 1.959963984540054;  // 95 % of a normal distribution lie within
-
-}  // namespace
 
 Score accuracy(int64_t right, int64_t all) {
   require(all > 0, "there are no examples to measure accuracy on");
   const auto n = static_cast<double>(all);
   const auto p = static_cast<double>(right) / n;
-  const auto z2 = kZ * kZ / n;
+  const auto z2 = kNormal95 * kNormal95 / n;
   const auto centre = (p + z2 / 2) / (1 + z2);
-  const auto half = kZ / (1 + z2) * std::sqrt(p * (1 - p) / n + z2 / (4 * n));
+  const auto half = kNormal95 / (1 + z2) * std::sqrt(p * (1 - p) / n + z2 / (4 * n));
   return {
       .metric = "accuracy",
       .value = p,
@@ -35,7 +30,7 @@ Score mean_score(const std::string& metric, double sum, double sum_of_squares, i
   const auto mean = sum / n;
   const auto variance =
       count > 1 ? std::max(sum_of_squares / n - mean * mean, 0.0) * n / (n - 1) : 0;
-  const auto half = kZ * std::sqrt(variance / n);
+  const auto half = kNormal95 * std::sqrt(variance / n);
   return {.metric = metric, .value = mean, .low = mean - half, .high = mean + half, .count = count};
 }
 

@@ -7,6 +7,9 @@
 
 namespace theseus::evaluate {
 
+// 95 % of a normal distribution lie within this many standard deviations.
+inline constexpr double kNormal95 = 1.959963984540054;
+
 // A number that was measured on `count` examples, with a 95 % confidence interval.
 struct Score {
   std::string metric;  // "accuracy", "perplexity", "rouge_l"

@@ -20,7 +20,7 @@
 namespace theseus::maps {
 namespace {
 
-struct Partial {
+struct PartialFactors {
   Factors known;            // [ds, dt] but for the columns of F
   at::Tensor f;             // [ds, r]
   at::Tensor g;             // [dt, r]
@@ -32,7 +32,7 @@ struct Partial {
   at::Tensor open() const { return f.matmul(coefficients); }  // [ds, q] orthonormal
 };
 
-Partial fill_strong(const at::Tensor& l, const at::Tensor& r, const Factors& p) {
+PartialFactors fill_strong(const at::Tensor& l, const at::Tensor& r, const Factors& p) {
   auto f = p.before(r);  // [ds, r]
   f = f - l.matmul(l.t().matmul(f));
   const auto gram = row_gram(f.t().contiguous());  // [r, r]
@@ -52,7 +52,7 @@ Partial fill_strong(const at::Tensor& l, const at::Tensor& r, const Factors& p) 
       .coefficients = w.index_select(1, weak) / lambda.index_select(0, weak).sqrt()};
 }
 
-void fill_weak(Partial& partial, const Factors& p) {
+void fill_weak(PartialFactors& partial, const Factors& p) {
   if (partial.coefficients.size(1) == 0) {
     return;
   }
@@ -69,7 +69,7 @@ void fill_weak(Partial& partial, const Factors& p) {
 }
 
 // As in complete.cpp: random vectors without their parts along the rows of T.
-void fill_rest(Partial& partial) {
+void fill_rest(PartialFactors& partial) {
   const auto q = partial.coefficients.size(1);
   if (q == 0) {
     return;

@@ -26,7 +26,7 @@
 namespace theseus::maps {
 namespace {
 
-constexpr double kMostCondition = 1e4;
+constexpr double kMostConditionMixed = 1e4;
 // Of values that stand out: this many times the next.
 constexpr double kGap = 3;
 constexpr int64_t kFew = 6;
@@ -149,7 +149,7 @@ std::optional<Halley> find_polar_by_mixed_halley(const at::Tensor& matrix) {
     }
     smallest = smallest_of(gram, factor);
   }
-  if (!(smallest.value * kMostCondition > 1)) {
+  if (!(smallest.value * kMostConditionMixed > 1)) {
     return {};
   }
   const auto l = std::min(kBelowSmallest * smallest.value, 1 - 1e-3);

@@ -32,8 +32,6 @@ at::Tensor silu(const at::Tensor& x) {
 
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // libtorch's fused kernel: never holds the [tq, tk] scores where the device allows it. Every query sees a
 // key.
 at::Tensor attend_rows(
@@ -47,7 +45,8 @@ at::Tensor attend_rows(
   if (attention.bias.defined()) {
     const auto bias = attention.bias.to(q.scalar_type());
     mask = attention.allowed.defined()
-               ? bias.masked_fill(attention.allowed.logical_not(), -kInfinity)
+               ? bias.masked_fill(
+                     attention.allowed.logical_not(), -std::numeric_limits<double>::infinity())
                : bias;
   } else if (attention.allowed.defined()) {
     mask = attention.allowed;

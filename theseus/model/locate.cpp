@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool matches(std::string_view value, std::string_view pattern) {
+bool value_matches(std::string_view value, std::string_view pattern) {
   return pattern.ends_with('*') ? value.starts_with(pattern.substr(0, pattern.size() - 1))
                                 : value == pattern;
 }
@@ -39,7 +39,7 @@ bool claims(const Family& family, const Json& config) {
   }
   const auto value = config.text(family.key);
   return std::any_of(family.values.begin(), family.values.end(), [&](std::string_view pattern) {
-    return matches(value, pattern);
+    return value_matches(value, pattern);
   });
 }
 

@@ -102,7 +102,7 @@ nlohmann::json text_or_null(const std::string& text) {
 }
 
 // Integers as such: PEFT declares lora_alpha as one.
-nlohmann::json number(double value) {
+nlohmann::json json_number(double value) {
   constexpr double kLargest = 1e15;
   return value == std::floor(value) && std::abs(value) < kLargest
              ? nlohmann::json(static_cast<int64_t>(value))
@@ -126,7 +126,7 @@ std::string config_text(
       {"init_lora_weights", true},
       {"layers_pattern", nullptr},
       {"layers_to_transform", nullptr},
-      {"lora_alpha", number(shared.alpha)},
+      {"lora_alpha", json_number(shared.alpha)},
       {"lora_dropout", 0.0},
       {"modules_to_save", nullptr},
       {"peft_type", "LORA"},

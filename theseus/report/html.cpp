@@ -36,7 +36,7 @@ std::string rows_of(const Table& table) {
   return text;
 }
 
-struct Writer {
+struct HtmlWriter {
   std::string& text;
 
   void operator()(const Paragraph& paragraph) const {
@@ -65,7 +65,7 @@ std::string parts_of(const Section& section) {
       text += map ? "<div class=\"maps\">\n" : "</div>\n";
     }
     among_maps = map;
-    std::visit(Writer{text}, part);
+    std::visit(HtmlWriter{text}, part);
   }
   return among_maps ? text + "</div>\n" : text;
 }

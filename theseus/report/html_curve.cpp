@@ -11,9 +11,9 @@
 namespace theseus::report {
 namespace {
 
-class Plot {
+class CurvePlot {
  public:
-  explicit Plot(const Curve& curve)
+  explicit CurvePlot(const Curve& curve)
       : curve_(curve),
         frame_{
             {curve.points.front().alpha, curve.points.back().alpha},
@@ -147,7 +147,7 @@ std::string keys_of(const Curve& curve) {
 std::string html_curve(const Curve& curve) {
   return fmt::format(
       "<figure>\n<figcaption>{}</figcaption>\n{}{}{}</figure>\n", html_text(curve.caption),
-      Plot(curve).svg(), keys_of(curve), html_table(as_table(curve)));
+      CurvePlot(curve).svg(), keys_of(curve), html_table(as_table(curve)));
 }
 
 }  // namespace theseus::report

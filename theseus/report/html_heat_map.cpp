@@ -11,7 +11,7 @@ namespace theseus::report {
 namespace {
 
 constexpr int kFieldHeight = 18;
-constexpr int kTop = 20;
+constexpr int kFirstRow = 20;
 constexpr double kLetter = 6.7;  // of 11 px monospaced
 constexpr size_t kLongestName = 26;
 
@@ -46,7 +46,7 @@ class Drawing {
 
   std::string svg() const {
     const auto width = left_ + width_ * static_cast<int>(map_.columns.size()) + 8;
-    const auto height = kTop + kFieldHeight * static_cast<int>(map_.rows.size()) + 2;
+    const auto height = kFirstRow + kFieldHeight * static_cast<int>(map_.rows.size()) + 2;
     const auto label = fmt::format(
         "{}: heat map of {} rows and {} columns; the table has the numbers", map_.caption,
         map_.rows.size(), map_.columns.size());
@@ -76,7 +76,7 @@ class Drawing {
   std::string fields() const {
     std::string text;
     for (size_t i = 0; i < map_.rows.size(); ++i) {
-      const auto top = kTop + kFieldHeight * static_cast<int>(i);
+      const auto top = kFirstRow + kFieldHeight * static_cast<int>(i);
       text += fmt::format(
           "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}<title>{}</title></text>\n", left_ - 6,
           top + 13, html_text(cut(map_.rows[i])), html_text(map_.rows[i]));

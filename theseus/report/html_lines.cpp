@@ -14,9 +14,9 @@ std::string look(size_t line) {
   return line % kLooks == 0 ? "line" : fmt::format("line of{}", line % kLooks);
 }
 
-class Plot {
+class LinesPlot {
  public:
-  explicit Plot(const Lines& lines)
+  explicit LinesPlot(const Lines& lines)
       : lines_(lines),
         frame_{
             {lines.lines.front().spots.front().x, lines.lines.front().spots.front().x},
@@ -67,7 +67,7 @@ std::string html_lines(const Lines& lines) {
   }
   return fmt::format(
       "<figure>\n<figcaption>{}</figcaption>\n{}<ul class=\"keys\">\n{}</ul>\n{}</figure>\n",
-      html_text(lines.caption), Plot(lines).svg(), keys, html_table(as_table(lines)));
+      html_text(lines.caption), LinesPlot(lines).svg(), keys, html_table(as_table(lines)));
 }
 
 }  // namespace theseus::report

@@ -17,7 +17,7 @@ std::string cell_text(const Cell& cell) {
              : marked + " (" + markdown_text(joined(cell.asides, cell.asides.size())) + ")";
 }
 
-struct Writer {
+struct MarkdownWriter {
   std::string& text;
 
   void operator()(const Paragraph& paragraph) const {
@@ -70,7 +70,7 @@ std::string as_markdown(const Page& page) {
   for (const auto& section : page.sections) {
     text += "## " + markdown_text(section.title) + "\n\n";
     for (const auto& part : section.parts) {
-      std::visit(Writer{text}, part);
+      std::visit(MarkdownWriter{text}, part);
     }
   }
   text.erase(text.find_last_not_of('\n') + 1);

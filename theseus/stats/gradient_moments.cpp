@@ -33,7 +33,7 @@ int64_t grid_of(const model::Architecture& architecture, const std::string& towe
 }
 
 // Tokens with a gradient, padding left out.
-int64_t tokens_of(const Sequences& side) {
+int64_t tokens_with_gradient(const Sequences& side) {
   const auto there = side.rows.ne(0).any(-1);
   return (side.kept.defined() ? there.logical_and(side.kept) : there).sum().item<int64_t>();
 }
@@ -146,10 +146,11 @@ void GradientMoments::add_pair(
       .grid = grid_of(to, tower),
       .spans = find_spans(inputs.target_spans, inputs.target, tower)};
   const bool tokens = target_rows.rows.dim() == 3;
-  const auto distinct = tokens ? std::min(tokens_of(source_rows), tokens_of(target_rows))
-                               : std::min(
-                                     source_rows.rows.ne(0).any(-1).sum().item<int64_t>(),
-                                     target_rows.rows.ne(0).any(-1).sum().item<int64_t>());
+  const auto distinct =
+      tokens ? std::min(tokens_with_gradient(source_rows), tokens_with_gradient(target_rows))
+             : std::min(
+                   source_rows.rows.ne(0).any(-1).sum().item<int64_t>(),
+                   target_rows.rows.ne(0).any(-1).sum().item<int64_t>());
   if (distinct == 0) {
     return;
   }

@@ -14,9 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-void append(Tensors& tensors, const std::string& prefix, const stats::Moments& moments) {
+void append(NamedTensors& tensors, const std::string& prefix, const stats::Moments& moments) {
   for (const auto& [space, pair] : moments) {
     for (const auto& [name, tensor] : pair.tensors()) {
       tensors.emplace_back(prefix + space + "/" + name, tensor.to(at::kCPU));
@@ -24,7 +24,7 @@ void append(Tensors& tensors, const std::string& prefix, const stats::Moments& m
   }
 }
 
-void append(Tensors& tensors, const std::string& prefix, const stats::WalkState& state) {
+void append(NamedTensors& tensors, const std::string& prefix, const stats::WalkState& state) {
   for (const auto& [part, streams] :
        {std::pair("source", &state.source), std::pair("source_kept", &state.source_kept),
         std::pair("target", &state.target), std::pair("target_kept", &state.target_kept)}) {
@@ -85,7 +85,7 @@ Schedule agreed_schedule(const fs::path& directory, const Schedule& now) {
 }
 
 void write_moments(const fs::path& path, const std::map<int64_t, stats::Moments>& moments) {
-  Tensors tensors;
+  NamedTensors tensors;
   for (const auto& [stage, found] : moments) {
     append(tensors, c10::str(stage, "/"), found);
   }
@@ -172,7 +172,7 @@ void WalkMemory::save(
     const std::map<int64_t, stats::Moments>& moments,
     const stats::Moments& outer) {
   const auto start = std::chrono::steady_clock::now();
-  Tensors tensors = {{"position", at::tensor({position.first, position.batch}, at::kLong)}};
+  NamedTensors tensors = {{"position", at::tensor({position.first, position.batch}, at::kLong)}};
   for (const auto& [stage, found] : moments) {
     append(tensors, c10::str("moments/", stage, "/"), found);
   }
@@ -223,7 +223,7 @@ void WalkMemory::put(int64_t first, int64_t batch, stats::WalkState state) {
     states_[static_cast<size_t>(batch)] = std::move(state);
     return;
   }
-  Tensors tensors;
+  NamedTensors tensors;
   append(tensors, "", state);
   checkpoint::write_safetensors(state_file(first, batch), tensors);
 }

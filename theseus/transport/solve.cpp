@@ -27,6 +27,10 @@ Solver::Solver(
   }
 }
 
+void Solver::accumulate(at::Tensor& sum, const at::Tensor& term) {
+  sum = sum.defined() ? sum + term : term;
+}
+
 int64_t Solver::target_block(int64_t stage) const {
   return stage == 0 || stage + 1 == stages() ? model::kOuter
                                              : route_.pairs[static_cast<size_t>(stage - 1)].target;

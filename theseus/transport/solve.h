@@ -69,6 +69,8 @@ class Solver {
     const model::Linear* target;
     size_t part;  // of the layer's outputs
   };
+  // Adds to a sum that is undefined before its first term.
+  static void accumulate(at::Tensor& sum, const at::Tensor& term);
   int64_t stages() const { return static_cast<int64_t>(route_.pairs.size()) + 2; }
   int64_t target_block(int64_t stage) const;
   const stats::SourceBlock* source_block(int64_t stage) const;

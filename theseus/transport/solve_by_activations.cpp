@@ -98,10 +98,6 @@ double rounding_of_centring(const at::Tensor& s, const at::Tensor& r, int64_t ro
   return kRounding * (s.norm() * r.norm()).item<double>() / static_cast<double>(rows);
 }
 
-void accumulate(at::Tensor& sum, const at::Tensor& term) {
-  sum = sum.defined() ? sum + term : term;
-}
-
 // One of those that the tensor holds.
 const model::Parameter& parameter_in(
     const model::Architecture& architecture, const std::string& tensor) {

@@ -10,10 +10,6 @@
 namespace theseus::transport {
 namespace {
 
-void accumulate(at::Tensor& sum, const at::Tensor& term) {
-  sum = sum.defined() ? sum + term : term;
-}
-
 // The parameter with the space's axis in front: [width, rest].
 at::Tensor unfolded(const at::Tensor& value, const model::Parameter& parameter, int64_t axis) {
   const auto part = parameter.fused() ? value.narrow(0, parameter.row, parameter.shape[0]) : value;

@@ -3,6 +3,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/text.h"
 #include "theseus/data/examples.h"
 #include "theseus/data/listing.h"
 #include "theseus/data/splits.h"
@@ -21,8 +22,7 @@ Examples open(const fs::path& path, const std::string& asked) {
   Examples examples;
   examples.split = choose_among(files, asked, path);
   const auto file = std::make_shared<const MappedFile>(files.at(examples.split));
-  const auto bytes = file->bytes();
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto text = as_text(file->bytes());
   std::vector<std::string_view> lines;
   int64_t number = 1;
   for (size_t begin = 0; begin < text.size(); ++number) {

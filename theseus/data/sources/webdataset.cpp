@@ -105,7 +105,7 @@ class Shard {
       pair.image_name = name;
       pair.image = {file_, bytes};
     } else {
-      pair.label = trimmed({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      pair.label = trimmed(as_text(bytes));
       require(
           find_integer(pair.label).has_value(), name, ": expected a number, found '",
           printable(pair.label, 40), "'");

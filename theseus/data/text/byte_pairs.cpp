@@ -12,8 +12,6 @@
 namespace theseus::data::text {
 namespace {
 
-constexpr int32_t kNone = -1;
-
 std::pair<std::string, std::string> split_merge(std::string_view line, const std::string& where) {
   const size_t space = line.find(' ');
   const bool two = space != std::string_view::npos && space > 0 && space + 1 < line.size() &&

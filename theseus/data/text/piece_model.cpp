@@ -15,7 +15,6 @@ namespace {
 
 using Type = PieceFile::Type;
 
-constexpr int32_t kNone = -1;
 constexpr float kUnknownPenalty = 10;
 constexpr std::string_view kUnknownMark = " \xE2\x81\x87 ";
 

@@ -8,6 +8,8 @@
 
 namespace theseus::data::text {
 
+inline constexpr int32_t kNone = -1;  // in place of an id or of a place in the word
+
 struct Piece {
   int64_t id = 0;
   Range range;  // of the word, or of the text it is in
