@@ -4,21 +4,19 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/bytes.h"
 #include "tests/support/expect_error.h"
 
 namespace theseus::checkpoint {
 namespace {
 
+using tests::bytes_of;
 using tests::error_of;
 using tests::expect_parts;
 
 const std::string kBegin = "\x80\x02";
 
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
-std::string error_in(const std::string& opcodes) {
+std::string pickle_error(const std::string& opcodes) {
   const auto text = kBegin + opcodes;
   const auto message = error_of([&] { Pickle(bytes_of(text), "x.pkl"); });
   expect_parts(message, "x.pkl: ");
@@ -106,50 +104,50 @@ TEST(Pickle, CopyingOneListAgainAndAgainIsRefused) {
   const auto once = "ccollections\nOrderedDict\nq\1](" + repeated("NN\x86", 1000) + "e\x85q\0R"s;
   const auto text = kBegin + once + ".";
   EXPECT_NO_THROW(Pickle(bytes_of(text), "x.pkl"));
-  expect_parts(error_in(once + repeated("h\1h\0R"s, 1000) + "."), "more values than");
+  expect_parts(pickle_error(once + repeated("h\1h\0R"s, 1000) + "."), "more values than");
 }
 
 TEST(Pickle, GlobalsAreRefusedByName) {
-  expect_parts(error_in("cos\nsystem\nU\x02ls\x85R."), "'os.system'", "plain state dict");
+  expect_parts(pickle_error("cos\nsystem\nU\x02ls\x85R."), "'os.system'", "plain state dict");
   expect_parts(
-      error_in("\x8c\x08"
-               "builtins\x8c\x04"
-               "exec\x93."),
+      pickle_error("\x8c\x08"
+                   "builtins\x8c\x04"
+                   "exec\x93."),
       "'builtins.exec'");
-  expect_parts(error_in("c\x1b[31m\nx\n."), "'\\x1b[31m.x'");
+  expect_parts(pickle_error("c\x1b[31m\nx\n."), "'\\x1b[31m.x'");
 }
 
 TEST(Pickle, DamageIsRefused) {
   using namespace std::string_literals;
-  expect_parts(error_in(""), "1 bytes are needed, 0 are left");
-  expect_parts(error_in("."), "other than one value");
-  expect_parts(error_in("(."), "other than one value");
-  expect_parts(error_in("NN."), "other than one value");
-  expect_parts(error_in("0."), "missing on the stack");
-  expect_parts(error_in("e."), "a mark is missing");
-  expect_parts(error_in("(a."), "missing on the stack");
-  expect_parts(error_in("Na."), "missing on the stack");
-  expect_parts(error_in("NNa."), "other than a list");
-  expect_parts(error_in("]NNs."), "other than a dict");
-  expect_parts(error_in("}(Nu."), "no value");
-  expect_parts(error_in("h\x05."), "was not kept");
+  expect_parts(pickle_error(""), "1 bytes are needed, 0 are left");
+  expect_parts(pickle_error("."), "other than one value");
+  expect_parts(pickle_error("(."), "other than one value");
+  expect_parts(pickle_error("NN."), "other than one value");
+  expect_parts(pickle_error("0."), "missing on the stack");
+  expect_parts(pickle_error("e."), "a mark is missing");
+  expect_parts(pickle_error("(a."), "missing on the stack");
+  expect_parts(pickle_error("Na."), "missing on the stack");
+  expect_parts(pickle_error("NNa."), "other than a list");
+  expect_parts(pickle_error("]NNs."), "other than a dict");
+  expect_parts(pickle_error("}(Nu."), "no value");
+  expect_parts(pickle_error("h\x05."), "was not kept");
   expect_parts(
-      error_in("X\xff\xff\xff\xff"
-               "a."),
+      pickle_error("X\xff\xff\xff\xff"
+                   "a."),
       "4294967295 bytes are needed");
   expect_parts(
-      error_in("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
-               "a."),
+      pickle_error("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
+                   "a."),
       "bytes are needed");
-  expect_parts(error_in("\x95\xff\xff\xff\xff\xff\xff\xff\xffN."), "frame");
-  expect_parts(error_in("ctorch"), "line does not end");
-  expect_parts(error_in("NNR."), "other than a known name");
-  expect_parts(error_in("ctorch\nfloat32\n)R."), "torch.float32, which is not a function");
-  expect_parts(error_in("NNb."), "state of other than a dict");
-  expect_parts(error_in("NQ."), "persistent id");
-  expect_parts(error_in("\x80\x06N."), "protocol 6");
-  expect_parts(error_in("ctorch._utils\n_rebuild_tensor_v2\n)R."), "too few arguments");
-  expect_parts(error_in("ctorch._utils\n_rebuild_parameter\n)R."), "other than a tensor");
+  expect_parts(pickle_error("\x95\xff\xff\xff\xff\xff\xff\xff\xffN."), "frame");
+  expect_parts(pickle_error("ctorch"), "line does not end");
+  expect_parts(pickle_error("NNR."), "other than a known name");
+  expect_parts(pickle_error("ctorch\nfloat32\n)R."), "torch.float32, which is not a function");
+  expect_parts(pickle_error("NNb."), "state of other than a dict");
+  expect_parts(pickle_error("NQ."), "persistent id");
+  expect_parts(pickle_error("\x80\x06N."), "protocol 6");
+  expect_parts(pickle_error("ctorch._utils\n_rebuild_tensor_v2\n)R."), "too few arguments");
+  expect_parts(pickle_error("ctorch._utils\n_rebuild_parameter\n)R."), "other than a tensor");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using tests::expect_parts;
 using tests::one_tensor;
 using tests::raw_safetensors;
 
-std::string open_error(const std::string& content) {
+std::string content_error(const std::string& content) {
   const tests::ScratchDir dir;
   const auto path = dir.file("x.safetensors", content);
   const auto message = error_of([&] { Checkpoint::open(path); });
@@ -31,7 +31,7 @@ at::Tensor open_one(const std::string& content) {
   return Checkpoint::open(dir.file("x.safetensors", content)).tensor("t");
 }
 
-std::string zeros(size_t count) {
+std::string zero_bytes(size_t count) {
   return std::string(count, '\0');
 }
 
@@ -48,7 +48,7 @@ void PrintTo(const BadCase& bad, std::ostream* out) {
 class BadSafetensors : public testing::TestWithParam<BadCase> {};
 
 TEST_P(BadSafetensors, IsRefusedWithItsReason) {
-  const auto message = open_error(GetParam().content);
+  const auto message = content_error(GetParam().content);
   for (const auto& part : GetParam().parts) {
     expect_parts(message, part);
   }
@@ -80,39 +80,39 @@ INSTANTIATE_TEST_SUITE_P(
             {"t: expected an object, found a list"}},
         BadCase{
             "no_dtype",
-            raw_safetensors(R"({"t":{"shape":[],"data_offsets":[0,4]}})", zeros(4)),
+            raw_safetensors(R"({"t":{"shape":[],"data_offsets":[0,4]}})", zero_bytes(4)),
             {"t.dtype is missing"}},
         BadCase{
             "no_shape",
-            raw_safetensors(R"({"t":{"dtype":"F32","data_offsets":[0,4]}})", zeros(4)),
+            raw_safetensors(R"({"t":{"dtype":"F32","data_offsets":[0,4]}})", zero_bytes(4)),
             {"t.shape is missing"}},
         BadCase{
             "no_offsets",
-            raw_safetensors(R"({"t":{"dtype":"F32","shape":[]}})", zeros(4)),
+            raw_safetensors(R"({"t":{"dtype":"F32","shape":[]}})", zero_bytes(4)),
             {"t.data_offsets is missing"}},
         BadCase{
             "dtype_number",
-            raw_safetensors(one_tensor("5", "[1]", "[0,4]"), zeros(4)),
+            raw_safetensors(one_tensor("5", "[1]", "[0,4]"), zero_bytes(4)),
             {"t.dtype", "expected a string"}},
         BadCase{
             "dtype_unknown",
-            raw_safetensors(one_tensor("\"F99\"", "[1]", "[0,4]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F99\"", "[1]", "[0,4]"), zero_bytes(4)),
             {"t.dtype: unknown dtype 'F99'", "BF16"}},
         BadCase{
             "shape_number",
-            raw_safetensors(one_tensor("\"F32\"", "1", "[0,4]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "1", "[0,4]"), zero_bytes(4)),
             {"t.shape", "list of integers, found 1"}},
         BadCase{
             "shape_float",
-            raw_safetensors(one_tensor("\"F32\"", "[1.0]", "[0,4]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "[1.0]", "[0,4]"), zero_bytes(4)),
             {"t.shape", "list of integers"}},
         BadCase{
             "shape_text",
-            raw_safetensors(one_tensor("\"F32\"", "[\"1\"]", "[0,4]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "[\"1\"]", "[0,4]"), zero_bytes(4)),
             {"t.shape", "list of integers"}},
         BadCase{
             "shape_negative",
-            raw_safetensors(one_tensor("\"F32\"", "[-1]", "[0,4]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "[-1]", "[0,4]"), zero_bytes(4)),
             {"t.shape", "-1 is negative"}},
         BadCase{
             "shape_overflow",
@@ -128,49 +128,50 @@ INSTANTIATE_TEST_SUITE_P(
             {"t.shape", "fits 64 bits"}},
         BadCase{
             "too_large_integer",
-            raw_safetensors(one_tensor("\"F32\"", "[18446744073709551615]", "[0,4]"), zeros(4)),
+            raw_safetensors(
+                one_tensor("\"F32\"", "[18446744073709551615]", "[0,4]"), zero_bytes(4)),
             {"t.shape"}},
         BadCase{
             "half_byte",
-            raw_safetensors(one_tensor("\"F4\"", "[3]", "[0,2]"), zeros(2)),
+            raw_safetensors(one_tensor("\"F4\"", "[3]", "[0,2]"), zero_bytes(2)),
             {"t.shape", "whole number of bytes"}},
         BadCase{
             "offsets_one",
-            raw_safetensors(one_tensor("\"F32\"", "[1]", "[4]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "[1]", "[4]"), zero_bytes(4)),
             {"t.data_offsets", "found 1 numbers"}},
         BadCase{
             "offsets_negative",
-            raw_safetensors(one_tensor("\"F32\"", "[1]", "[-4,0]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "[1]", "[-4,0]"), zero_bytes(4)),
             {"t.data_offsets", "-4 is negative"}},
         BadCase{
             "offsets_reversed",
-            raw_safetensors(one_tensor("\"F32\"", "[1]", "[4,0]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "[1]", "[4,0]"), zero_bytes(4)),
             {"t.data_offsets", "reversed"}},
         BadCase{
             "offsets_past_end",
-            raw_safetensors(one_tensor("\"F32\"", "[2]", "[0,8]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "[2]", "[0,8]"), zero_bytes(4)),
             {"t.data_offsets", "end 8 is past the end", "4 bytes long"}},
         BadCase{
             "size_mismatch",
-            raw_safetensors(one_tensor("\"F32\"", "[2]", "[0,4]"), zeros(4)),
+            raw_safetensors(one_tensor("\"F32\"", "[2]", "[0,4]"), zero_bytes(4)),
             {"t.data_offsets", "4 bytes, but [2] of F32 takes 8"}},
         BadCase{
             "not_from_zero",
-            raw_safetensors(one_tensor("\"F32\"", "[1]", "[4,8]"), zeros(8)),
+            raw_safetensors(one_tensor("\"F32\"", "[1]", "[4,8]"), zero_bytes(8)),
             {"tensor 't' begins at 4", "hole after 0"}},
         BadCase{
             "bytes_left",
-            raw_safetensors(one_tensor("\"F32\"", "[1]", "[0,4]"), zeros(9)),
+            raw_safetensors(one_tensor("\"F32\"", "[1]", "[0,4]"), zero_bytes(9)),
             {"end at 4", "9 bytes long"}},
         BadCase{
             "hole",
-            raw_safetensors(kTwo + "[5,9]}}", zeros(9)),
+            raw_safetensors(kTwo + "[5,9]}}", zero_bytes(9)),
             {"tensor 'b' begins at 5", "hole after 4"}},
         BadCase{
             "overlap",
-            raw_safetensors(kTwo + "[3,7]}}", zeros(7)),
+            raw_safetensors(kTwo + "[3,7]}}", zero_bytes(7)),
             {"tensor 'b' begins at 3", "overlapping", "ends at 4"}},
-        BadCase{"same_place", raw_safetensors(kTwo + "[0,4]}}", zeros(4)), {"overlapping"}},
+        BadCase{"same_place", raw_safetensors(kTwo + "[0,4]}}", zero_bytes(4)), {"overlapping"}},
         BadCase{
             "duplicate",
             raw_safetensors(
@@ -203,12 +204,13 @@ TEST(Safetensors, TooManyDimensionsAreRefused) {
     shape += ",1";
   }
   expect_parts(
-      open_error(raw_safetensors(one_tensor("\"F32\"", shape + "]", "[0,4]"), zeros(4))), "t.shape",
-      "65 dimensions");
+      content_error(raw_safetensors(one_tensor("\"F32\"", shape + "]", "[0,4]"), zero_bytes(4))),
+      "t.shape", "65 dimensions");
 }
 
 TEST(Safetensors, ScalarsAndEmptyTensorsAreValid) {
-  EXPECT_EQ(open_one(raw_safetensors(one_tensor("\"I64\"", "[]", "[0,8]"), zeros(8))).dim(), 0);
+  EXPECT_EQ(
+      open_one(raw_safetensors(one_tensor("\"I64\"", "[]", "[0,8]"), zero_bytes(8))).dim(), 0);
   const auto empty = open_one(raw_safetensors(one_tensor("\"F32\"", "[3,0]", "[0,0]"), ""));
   EXPECT_EQ(empty.sizes(), (std::vector<int64_t>{3, 0}));
   const tests::ScratchDir dir;
@@ -221,7 +223,7 @@ TEST(Safetensors, TensorIsAViewOfTheFileUnlessMisaligned) {
   // 'a' is one byte, so 't' behind it is misaligned for its four-byte elements.
   const auto header = std::string(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
                                   R"("t":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}})");
-  std::string data = zeros(9);
+  std::string data = zero_bytes(9);
   const float values[] = {1.5F, -2.0F};
   std::memcpy(data.data() + 1, values, sizeof(values));
   const auto path = dir.file("x.safetensors", raw_safetensors(header, data));
@@ -247,8 +249,8 @@ TEST(Safetensors, EveryDtypeIsListedAndUsableOrRefusedByName) {
     const auto bytes = std::to_string(dtype.bits);  // of eight elements
     const auto header = one_tensor("\"" + word + "\"", "[8]", "[0," + bytes + "]");
     const tests::ScratchDir dir;
-    const auto checkpoint = Checkpoint::open(
-        dir.file("x.safetensors", raw_safetensors(header, zeros(static_cast<size_t>(dtype.bits)))));
+    const auto checkpoint = Checkpoint::open(dir.file(
+        "x.safetensors", raw_safetensors(header, zero_bytes(static_cast<size_t>(dtype.bits)))));
     EXPECT_EQ(checkpoint.info("t").dtype, word);
     if (usable.contains(word)) {
       EXPECT_EQ(checkpoint.tensor("t").element_size() * 8, dtype.bits) << word;

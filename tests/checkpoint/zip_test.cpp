@@ -4,22 +4,20 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/bytes.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/raw_zip.h"
 
 namespace theseus::checkpoint {
 namespace {
 
+using tests::bytes_of;
 using tests::error_of;
 using tests::expect_parts;
 using tests::raw_zip;
 using tests::RawZipEntry;
 
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
-std::string error_in(const std::string& zip) {
+std::string zip_error(const std::string& zip) {
   const auto message = error_of([&] { read_zip(bytes_of(zip), "x.zip"); });
   expect_parts(message, "x.zip");
   return message;
@@ -57,9 +55,9 @@ TEST(Zip, CompressedEntriesAreToldApart) {
 }
 
 TEST(Zip, DamageIsRefused) {
-  const auto with = [](const RawZipEntry& entry) { return error_in(raw_zip({entry}, false)); };
-  expect_parts(error_in(""), "no end record");
-  expect_parts(error_in("PK\x03\x04"), "no end record");
+  const auto with = [](const RawZipEntry& entry) { return zip_error(raw_zip({entry}, false)); };
+  expect_parts(zip_error(""), "no end record");
+  expect_parts(zip_error("PK\x03\x04"), "no end record");
   expect_parts(with({.name = "a", .bytes = "abc", .flags = 1}), "'a' is encrypted");
   expect_parts(with({.name = "a", .bytes = "abc", .size = 4}), "'a' is stored in 3 bytes but 4");
   expect_parts(with({.name = "a", .bytes = "abc", .local_name = "b"}), "'a' is called otherwise");
@@ -68,10 +66,10 @@ TEST(Zip, DamageIsRefused) {
   expect_parts(
       with({.name = "a", .bytes = "abc", .size = 90, .stored = 90}), "runs into the central");
   expect_parts(
-      error_in(raw_zip({{.name = "a", .bytes = "b"}, {.name = "a", .bytes = "c"}}, false)),
+      zip_error(raw_zip({{.name = "a", .bytes = "b"}, {.name = "a", .bytes = "c"}}, false)),
       "'a' appears twice");
   expect_parts(
-      error_in(
+      zip_error(
           raw_zip({{.name = "a", .bytes = ""}, {.name = "a", .bytes = "", .position = 0}}, false)),
       "overlap");
 }
@@ -80,12 +78,12 @@ TEST(Zip, EveryTruncationAndDirectoryLieIsRefused) {
   for (const bool zip64 : {false, true}) {
     const auto zip = raw_zip({{.name = "a", .bytes = "abc"}}, zip64);
     for (size_t size = 0; size < zip.size(); ++size) {
-      error_in(zip.substr(0, size));
+      zip_error(zip.substr(0, size));
     }
     auto many = zip;
     many[many.size() - 22 + 10] = '\x7f';
     if (!zip64) {
-      expect_parts(error_in(many), "127 entries cannot fit");
+      expect_parts(zip_error(many), "127 entries cannot fit");
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "theseus/base/text.h"
 #include "theseus/data/tokenizer.h"
 
+#include "tests/support/cases.h"
 #include "tests/support/scratch_dir.h"
 
 namespace theseus::tests {
@@ -23,7 +24,6 @@ using data::Tokenizer;
 using nlohmann::json;
 using Spans = std::vector<std::pair<int64_t, int64_t>>;
 
-const fs::path kFixtures = fs::path(THESEUS_SOURCE_DIR) / "tests/fixtures/data/tokenizers";
 const fs::path kShared = fs::path(THESEUS_SOURCE_DIR) / "../shared";
 
 const std::set<size_t> kComposed = {22, 23, 24, 26, 28, 31, 32, 34};
@@ -33,7 +33,7 @@ json read_json(const fs::path& path) {
 }
 
 const json& texts() {
-  static const json made = read_json(kFixtures / "texts.json");
+  static const json made = read_json(kTokenizerFixtures / "texts.json");
   return made;
 }
 
@@ -133,14 +133,14 @@ void expect_pairs_and_cuts(const Tokenizer& tokenizer, const json& expected) {
 
 void expect_golden(
     const Tokenizer& tokenizer, const std::string& name, const std::set<size_t>& composed = {}) {
-  const json expected = read_json(kFixtures / name / "expected.json");
+  const json expected = read_json(kTokenizerFixtures / name / "expected.json");
   expect_texts(tokenizer, expected.at("texts"), composed);
   expect_pairs_and_cuts(tokenizer, expected);
 }
 
 // vocab.json and merges.txt with the content of a tokenizer.json.
 void write_older_files(const std::string& name, const std::string& config, const ScratchDir& to) {
-  const json model = read_json(kFixtures / name / "tokenizer.json").at("model");
+  const json model = read_json(kTokenizerFixtures / name / "tokenizer.json").at("model");
   to.file("vocab.json", model.at("vocab").dump());
   std::string merges = "#version: 0.2\n";
   for (const json& merge : model.at("merges")) {
@@ -151,7 +151,7 @@ void write_older_files(const std::string& name, const std::string& config, const
 }
 
 TEST(TokenizerGolden, Gpt2) {
-  expect_golden(*open_tokenizer(kFixtures / "gpt2"), "gpt2");
+  expect_golden(*open_tokenizer(kTokenizerFixtures / "gpt2"), "gpt2");
 }
 
 TEST(TokenizerGolden, Gpt2OlderFiles) {
@@ -161,21 +161,21 @@ TEST(TokenizerGolden, Gpt2OlderFiles) {
 }
 
 TEST(TokenizerGolden, PrefixSpace) {
-  expect_golden(*open_tokenizer(kFixtures / "roberta_like"), "roberta_like");
+  expect_golden(*open_tokenizer(kTokenizerFixtures / "roberta_like"), "roberta_like");
 }
 
 TEST(TokenizerGolden, Llama3) {
-  expect_golden(*open_tokenizer(kFixtures / "llama3"), "llama3");
+  expect_golden(*open_tokenizer(kTokenizerFixtures / "llama3"), "llama3");
 }
 
 TEST(TokenizerGolden, Qwen2) {
-  expect_golden(*open_tokenizer(kFixtures / "qwen2"), "qwen2", kComposed);
+  expect_golden(*open_tokenizer(kTokenizerFixtures / "qwen2"), "qwen2", kComposed);
 }
 
 TEST(TokenizerGolden, Bert) {
   for (const std::string name : {"bert_uncased", "bert_cased", "bert_odd"}) {
     SCOPED_TRACE(name);
-    expect_golden(*open_tokenizer(kFixtures / name), name);
+    expect_golden(*open_tokenizer(kTokenizerFixtures / name), name);
   }
 }
 
@@ -190,7 +190,7 @@ TEST(TokenizerGolden, BertWithItsVocabulary) {
 }
 
 TEST(TokenizerGolden, Clip) {
-  expect_golden(*open_tokenizer(kFixtures / "clip"), "clip", kComposed);
+  expect_golden(*open_tokenizer(kTokenizerFixtures / "clip"), "clip", kComposed);
 }
 
 TEST(TokenizerGolden, ClipOlderFiles) {
@@ -207,7 +207,7 @@ TEST(TokenizerGolden, OpenClipWithItsVocabulary) {
   const auto tokenizer = open_tokenizer(directory);
   EXPECT_EQ(tokenizer->words(), "CLIP's BPE, 49408, bpe_simple_vocab_16e6.txt.gz");
   EXPECT_EQ(tokenizer->padding(), 0);
-  const json expected = read_json(kFixtures / "openclip_real/expected.json");
+  const json expected = read_json(kTokenizerFixtures / "openclip_real/expected.json");
   const json& list = texts().at("texts");
   for (size_t i = 0; i < list.size(); ++i) {
     const auto text = list[i].get<std::string>();
@@ -227,8 +227,8 @@ TEST(TokenizerGolden, OpenClipWithItsVocabulary) {
 // `bytes`: there are tokens for bytes, of which sentencepiece gives a place only to the last.
 void expect_sentencepiece(
     const std::string& name, size_t added_before, size_t added_behind, bool bytes) {
-  const auto tokenizer = open_tokenizer(kFixtures / name);
-  const json expected = read_json(kFixtures / name / "expected.json").at("plain");
+  const auto tokenizer = open_tokenizer(kTokenizerFixtures / name);
+  const json expected = read_json(kTokenizerFixtures / name / "expected.json").at("plain");
   const json& list = texts().at("texts");
   size_t compared = 0;
   size_t decoded = 0;
@@ -273,8 +273,8 @@ TEST(TokenizerGolden, T5) {
 // With its special tokens, as transformers 5.17 converts the same file. Its conversion is not sentencepiece
 // everywhere (spaces of other scripts, control characters): where the two disagree, T5 is sentencepiece.
 TEST(TokenizerGolden, T5LikeTransformers) {
-  const auto tokenizer = open_tokenizer(kFixtures / "t5");
-  const json expected = read_json(kFixtures / "t5/expected.json");
+  const auto tokenizer = open_tokenizer(kTokenizerFixtures / "t5");
+  const json expected = read_json(kTokenizerFixtures / "t5/expected.json");
   const json& list = texts().at("texts");
   size_t special = 0, apart = 0;
   for (size_t i = 0; i < list.size(); ++i) {

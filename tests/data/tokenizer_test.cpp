@@ -11,6 +11,7 @@
 
 #include "theseus/base/text.h"
 
+#include "tests/support/cases.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/scratch_dir.h"
 
@@ -22,8 +23,6 @@ using data::Encoding;
 using data::open_tokenizer;
 using data::Tokenizer;
 using nlohmann::json;
-
-const fs::path kFixtures = fs::path(THESEUS_SOURCE_DIR) / "tests/fixtures/data/tokenizers";
 
 std::vector<std::string> names() {
   return {"gpt2",       "roberta_like", "llama3", "qwen2", "bert_uncased",
@@ -74,7 +73,7 @@ std::string noise(unsigned seed, size_t size) {
 
 // One byte-level tokenizer.json with a part replaced.
 void write_changed(const ScratchDir& to, const std::string& path, const json& value) {
-  json file = json::parse(read_bytes(kFixtures / "gpt2/tokenizer.json"));
+  json file = json::parse(read_bytes(kTokenizerFixtures / "gpt2/tokenizer.json"));
   file[json::json_pointer(path)] = value;
   to.file("tokenizer.json", file.dump());
 }
@@ -86,9 +85,9 @@ std::string refusal(const std::string& path, const json& value) {
 }
 
 TEST(Tokenizer, ByteLevelsDecodeToTheText) {
-  const json texts = json::parse(read_bytes(kFixtures / "texts.json")).at("texts");
+  const json texts = json::parse(read_bytes(kTokenizerFixtures / "texts.json")).at("texts");
   for (const std::string name : {"gpt2", "llama3"}) {
-    const auto tokenizer = open_tokenizer(kFixtures / name);
+    const auto tokenizer = open_tokenizer(kTokenizerFixtures / name);
     for (const json& item : texts) {
       const auto text = item.get<std::string>();
       const bool special =
@@ -106,7 +105,7 @@ TEST(Tokenizer, ByteLevelsDecodeToTheText) {
 // In order, at characters, and with nothing left out but what a tokenizer drops.
 TEST(Tokenizer, SpansCoverTheText) {
   for (const std::string& name : names()) {
-    const auto tokenizer = open_tokenizer(kFixtures / name);
+    const auto tokenizer = open_tokenizer(kTokenizerFixtures / name);
     const bool covers = name == "gpt2" || name == "qwen2";
     for (unsigned seed = 0; seed < 20; ++seed) {
       const std::string text = noise(seed, 200);
@@ -130,7 +129,7 @@ TEST(Tokenizer, SpansCoverTheText) {
 }
 
 TEST(Tokenizer, InvalidBytesAreReplaced) {
-  const auto tokenizer = open_tokenizer(kFixtures / "gpt2");
+  const auto tokenizer = open_tokenizer(kTokenizerFixtures / "gpt2");
   const Encoding broken = tokenizer->encode("a\xF0\x9F\x98z", nullptr, 0);
   const Encoding whole = tokenizer->encode("a\xEF\xBF\xBDz", nullptr, 0);
   EXPECT_EQ(broken.ids, whole.ids);
@@ -142,7 +141,7 @@ TEST(Tokenizer, CutsKeepWhatIsAdded) {
   const std::string text = repeated("a photo of a cat and a dog ", 2000);
   for (const std::string& name : names()) {
     SCOPED_TRACE(name);
-    const auto tokenizer = open_tokenizer(kFixtures / name);
+    const auto tokenizer = open_tokenizer(kTokenizerFixtures / name);
     const Encoding full = tokenizer->encode(text, nullptr, 0);
     for (const int64_t longest : {4, 77}) {
       const Encoding cut = tokenizer->encode(text, nullptr, longest);
@@ -156,7 +155,7 @@ TEST(Tokenizer, CutsKeepWhatIsAdded) {
 }
 
 TEST(Tokenizer, PairsAreCutAtTheLonger) {
-  const auto tokenizer = open_tokenizer(kFixtures / "bert_uncased");
+  const auto tokenizer = open_tokenizer(kTokenizerFixtures / "bert_uncased");
   const std::string_view second = "b b b";
   const Encoding found = tokenizer->encode("a a a a a a a a", &second, 10);
   EXPECT_EQ(std::count(found.types.begin(), found.types.end(), 1), 4);  // three and [SEP]
@@ -165,24 +164,24 @@ TEST(Tokenizer, PairsAreCutAtTheLonger) {
 }
 
 TEST(Tokenizer, Roles) {
-  const auto bert = open_tokenizer(kFixtures / "bert_uncased");
+  const auto bert = open_tokenizer(kTokenizerFixtures / "bert_uncased");
   EXPECT_EQ(bert->padding(), 0);
   EXPECT_EQ(bert->end(), 3);
   EXPECT_EQ(bert->words(), "WordPiece, 620, vocab.txt");
-  const auto t5 = open_tokenizer(kFixtures / "t5");
+  const auto t5 = open_tokenizer(kTokenizerFixtures / "t5");
   EXPECT_EQ(t5->padding(), 0);
   EXPECT_EQ(t5->end(), 1);
-  const auto clip = open_tokenizer(kFixtures / "clip");
+  const auto clip = open_tokenizer(kTokenizerFixtures / "clip");
   EXPECT_EQ(clip->end(), 874);
   EXPECT_EQ(clip->padding(), 874);
   EXPECT_EQ(clip->words(), "CLIP's BPE, 875, tokenizer.json");
-  const auto qwen = open_tokenizer(kFixtures / "qwen2");
+  const auto qwen = open_tokenizer(kTokenizerFixtures / "qwen2");
   EXPECT_EQ(qwen->vocabulary(), 523);
   EXPECT_EQ(qwen->words(), "byte-level BPE, 523, tokenizer.json");
 }
 
 TEST(Tokenizer, T5Sentinels) {
-  const auto tokenizer = open_tokenizer(kFixtures / "t5");
+  const auto tokenizer = open_tokenizer(kTokenizerFixtures / "t5");
   const int64_t size = tokenizer->vocabulary();
   const Encoding found = tokenizer->encode("a photo <extra_id_0> a <extra_id_99>", nullptr, 0);
   ASSERT_GT(found.ids.size(), 4u);
@@ -197,7 +196,7 @@ TEST(Tokenizer, T5Sentinels) {
 
 // However long a run of unknown characters is, it is one token.
 TEST(Tokenizer, LongRunsOfUnknownCharacters) {
-  const auto tokenizer = open_tokenizer(kFixtures / "t5");
+  const auto tokenizer = open_tokenizer(kTokenizerFixtures / "t5");
   const auto runs = [&](size_t bytes) {
     const std::string run = repeated("\xE2\x9A\x80", bytes);
     const Encoding found = tokenizer->encode("a " + run + " a" + run + "a", nullptr, 0);
@@ -231,7 +230,7 @@ TEST(Tokenizer, LongTextsTakeLinearTime) {
   const std::vector<std::string> patterns = {
       "a", "ab", " ", "\n", "<", "'", "\xCC\x81\xCC\xA3", "\xE6\x88\x91", "\xFF", "the "};
   for (const std::string name : {"gpt2", "llama3", "qwen2", "bert_uncased", "clip", "t5"}) {
-    const auto tokenizer = open_tokenizer(kFixtures / name);
+    const auto tokenizer = open_tokenizer(kTokenizerFixtures / name);
     for (const std::string& pattern : patterns) {
       const double once = fastest(*tokenizer, "x" + repeated(pattern, 6'000));
       const double eight = fastest(*tokenizer, "x" + repeated(pattern, 48'000));
@@ -242,7 +241,7 @@ TEST(Tokenizer, LongTextsTakeLinearTime) {
 
 TEST(Tokenizer, AMegabyteOfOneWord) {
   for (const std::string& name : names()) {
-    const auto tokenizer = open_tokenizer(kFixtures / name);
+    const auto tokenizer = open_tokenizer(kTokenizerFixtures / name);
     const Encoding found = tokenizer->encode(std::string(1'000'000, 'x'), nullptr, 512);
     EXPECT_TRUE(found.truncated || found.ids.size() <= 3) << name;
   }
@@ -302,7 +301,7 @@ TEST(Tokenizer, DamagedPieceModels) {
   std::mt19937 random(7);
   size_t refused = 0;
   for (const auto& model : models) {
-    const std::string whole = read_bytes(kFixtures / model.first / model.second);
+    const std::string whole = read_bytes(kTokenizerFixtures / model.first / model.second);
     for (size_t i = 0; i < 150; ++i) {
       const ScratchDir directory;
       std::string bytes = i % 2 == 0 ? whole.substr(0, random() % whole.size()) : whole;
@@ -322,12 +321,12 @@ TEST(Tokenizer, DamagedPieceModels) {
 
 TEST(Tokenizer, TwoKindsOfFilesAreAmbiguousWithoutTokenizerJson) {
   const ScratchDir directory;
-  directory.file("vocab.txt", read_bytes(kFixtures / "bert_uncased/vocab.txt"));
-  directory.file("spiece.model", read_bytes(kFixtures / "t5/spiece.model"));
+  directory.file("vocab.txt", read_bytes(kTokenizerFixtures / "bert_uncased/vocab.txt"));
+  directory.file("spiece.model", read_bytes(kTokenizerFixtures / "t5/spiece.model"));
   expect_parts(
       error_of([&] { open_tokenizer(directory.path()); }), "two kinds", "sentencepiece",
       "wordpiece");
-  directory.file("tokenizer.json", read_bytes(kFixtures / "gpt2/tokenizer.json"));
+  directory.file("tokenizer.json", read_bytes(kTokenizerFixtures / "gpt2/tokenizer.json"));
   EXPECT_EQ(open_tokenizer(directory.path())->words(), "byte-level BPE, 520, tokenizer.json");
 }
 
@@ -340,7 +339,7 @@ TEST(Tokenizer, EveryKindSaysWhatItIs) {
 }
 
 TEST(Tokenizer, DecodeRefusesUnknownIds) {
-  const auto tokenizer = open_tokenizer(kFixtures / "gpt2");
+  const auto tokenizer = open_tokenizer(kTokenizerFixtures / "gpt2");
   expect_parts(error_of([&] { tokenizer->decode({520}); }), "has no token 520");
   expect_parts(error_of([&] { tokenizer->decode({-1}); }), "has no token -1");
 }

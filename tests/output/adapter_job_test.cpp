@@ -53,7 +53,7 @@ void expect_adapter_like_dense(
   options.tuned = dense;
   options.out = scratch / "dense";
   tests::run(options);
-  const auto expected = tests::read_tensors(options.out / "update.safetensors");
+  const auto expected = tests::update_of(options.out);
   options.tuned = adapter;
   options.write = "";  // an adapter for an adapter
   options.out = scratch / "adapter";

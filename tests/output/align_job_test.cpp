@@ -20,11 +20,9 @@ namespace fs = std::filesystem;
 using tests::Changes;
 using tests::Planting;
 
-const transport::Watch kQuiet = [](double, double, const std::string&) {};
-
 void expect_same_files(const fs::path& left, const fs::path& right) {
-  const auto expected = tests::read_tensors(left / "update.safetensors");
-  const auto found = tests::read_tensors(right / "update.safetensors");
+  const auto expected = tests::update_of(left);
+  const auto found = tests::update_of(right);
   EXPECT_EQ(found.size(), expected.size());
   for (const auto& [name, value] : expected) {
     EXPECT_TRUE(at::equal(found.at(name), value)) << name;
@@ -37,7 +35,7 @@ void expect_like_direct(
   auto align = options;
   align.tuned.clear();
   align.out = scratch / "alignment";
-  align_job(align, kQuiet);
+  align_job(align, tests::kQuiet);
   for (const auto& tuned : updates) {
     auto direct = options;
     direct.tuned = tuned;
@@ -86,7 +84,7 @@ TEST(AlignJob, IsForItsOwnPairOnly) {
   auto options = tests::planted_job(planted, scratch.path(), 32);
   options.out = scratch / "alignment";
   options.tuned.clear();
-  align_job(options, kQuiet);
+  align_job(options, tests::kQuiet);
   options.alignment = options.out;
   options.calibration.clear();
   options.tuned = planted.tuned;

@@ -31,10 +31,6 @@ constexpr int64_t kBlocks = 5;
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-Tensors update_of(const fs::path& out) {
-  return tests::read_tensors(out / "update.safetensors");
-}
-
 // The paper's stretched source: after each block new ones between it and the next, after the last
 // copies of it, `extra` in all and as evenly as can be.
 BlockParts stretched(const model::Tower& tower, int64_t i) {
@@ -65,7 +61,7 @@ TEST(DepthJob, InterpolatesLikeAStretchedSource) {
     options.align.depth = Depth::kInterpolate;
     const auto record = tests::run(options);
     EXPECT_EQ(record.at("depth").at("mode"), "interpolate");
-    const auto found = update_of(options.out);
+    const auto found = tests::update_of(options.out);
 
     tests::restack(planted.source, scratch / "long", kBlocks, stretched);
     tests::restack(planted.tuned, scratch / "long_tuned", kBlocks, stretched);
@@ -73,7 +69,7 @@ TEST(DepthJob, InterpolatesLikeAStretchedSource) {
     options.tuned = scratch / "long_tuned";
     options.out = scratch / "by_hand";
     EXPECT_EQ(tests::run(options).at("depth").at("mode"), "block by block");
-    const auto expected = update_of(options.out);
+    const auto expected = tests::update_of(options.out);
     EXPECT_EQ(found.size(), expected.size());
     for (const auto& [tensor, delta] : expected) {
       ASSERT_TRUE(found.contains(tensor)) << tensor;
@@ -124,7 +120,7 @@ void expect_matched(JobOptions options, const fs::path& scratch) {
   const auto& depth = record.at("depth");
   EXPECT_EQ(depth.at("mode"), "match");
   EXPECT_FALSE(depth.at("similarity").empty());
-  const auto found = update_of(options.out);
+  const auto found = tests::update_of(options.out);
   options.out = scratch / "alignment";
   const auto tuned = std::exchange(options.tuned, {});
   align_job(options, [](double, double, const std::string&) {});

@@ -116,7 +116,7 @@ class Golden {
     options.align.maps.whiten = run.whiten;
     options.align.sampling.batch_size = 256;
     const auto record = tests::run(options);
-    const auto found = tests::read_tensors(options.out / "update.safetensors");
+    const auto found = tests::update_of(options.out);
     // The reference solves from float32 activations, and agrees with itself to 4e-5. With `cls` there are
     // 256 rows for spaces of up to 160 directions, condition numbers reach 1e11, and one rounding of the
     // pixels moves some updates by up to 1.7e-4: no two programs in float32 agree to 1e-4 there, ours and
@@ -129,7 +129,7 @@ class Golden {
       options.placement.dtype = at::kDouble;
       options.out = scratch_ / "exact";
       tests::run(options);
-      exact = tests::read_tensors(options.out / "update.safetensors");
+      exact = tests::update_of(options.out);
     }
     const auto unsure = undetermined(target_.architecture(), record, run.centred);
     EXPECT_TRUE(sensitive || unsure.empty()) << *unsure.begin();

@@ -70,7 +70,7 @@ class GradientJob : public testing::Test {
   Tensors update(const JobOptions& options) {
     fs::remove_all(options.out);
     record_ = tests::run(options);
-    return tests::read_tensors(options.out / "update.safetensors");
+    return tests::update_of(options.out);
   }
 
   // Parameters that were carried, of a record.

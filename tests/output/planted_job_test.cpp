@@ -51,7 +51,7 @@ void expect_update(
     const std::filesystem::path& target,
     const std::map<std::string, at::Tensor>& expected,
     double tolerance) {
-  const auto found = tests::read_tensors(out / "update.safetensors");
+  const auto found = tests::update_of(out);
   for (const auto& [name, delta] : found) {
     EXPECT_TRUE(expected.contains(name)) << name << " is not in what was planted";
   }

@@ -20,8 +20,6 @@ using tests::Changes;
 using tests::Planting;
 using transport::Statistics;
 
-const transport::Watch kQuiet = [](double, double, const std::string&) {};
-
 // Two models that know nothing of each other, and three rows of each: one a text's token or an image.
 class Few {
  public:
@@ -108,8 +106,8 @@ TEST(RowsJob, CarriesWhatMomentsCarry) {
       EXPECT_GE(factored(found), 8);
       EXPECT_GT(found.at("schedule").at("statistics").at("rows"), 0);
       expect_same_spaces(found, expected);
-      const auto updates = tests::read_tensors(dense.out / "update.safetensors");
-      const auto others = tests::read_tensors(thin.out / "update.safetensors");
+      const auto updates = tests::update_of(dense.out);
+      const auto others = tests::update_of(thin.out);
       ASSERT_EQ(updates.size(), others.size());
       for (const auto& [tensor, value] : updates) {
         // Rows are float32; what they hardly determine takes three of its seven digits.
@@ -147,7 +145,7 @@ TEST(RowsJob, LeavesTheUpdateAsItIsOnTheSameModel) {
     job.target = few.planted().source;
     EXPECT_GE(factored(tests::run(job)), 8);
     const auto expected = tests::difference(few.planted().tuned, few.planted().source);
-    const auto found = tests::read_tensors(job.out / "update.safetensors");
+    const auto found = tests::update_of(job.out);
     for (const auto& [tensor, value] : expected) {
       EXPECT_LT(tests::frobenius_error(found.at(tensor), value), 1e-6) << tensor;
     }
@@ -164,7 +162,7 @@ TEST(RowsJob, GoesThroughAnAlignment) {
     auto align = direct;
     align.tuned.clear();
     align.out = few.path("alignment");
-    const auto about = align_job(align, kQuiet);
+    const auto about = align_job(align, tests::kQuiet);
     EXPECT_GE(factored(about), 8);
     auto carried = direct;
     carried.source.clear();
@@ -172,8 +170,8 @@ TEST(RowsJob, GoesThroughAnAlignment) {
     carried.alignment = align.out;
     carried.out = few.path("carried");
     tests::run(carried);
-    const auto expected = tests::read_tensors(direct.out / "update.safetensors");
-    const auto found = tests::read_tensors(carried.out / "update.safetensors");
+    const auto expected = tests::update_of(direct.out);
+    const auto found = tests::update_of(carried.out);
     for (const auto& [tensor, value] : expected) {
       EXPECT_TRUE(at::equal(found.at(tensor), value)) << tensor;
     }
@@ -198,7 +196,7 @@ TEST(RowsJob, TellsADamagedAlignment) {
   auto align = few.wider(Statistics::kRows);
   align.tuned.clear();
   align.out = few.path("alignment");
-  const auto about = align_job(align, kQuiet);
+  const auto about = align_job(align, tests::kQuiet);
   const auto alignment = transport::Alignment::open(align.out);
   const auto& row = about.at("spaces")[0];
   const auto space = row.at("space").get<std::string>();

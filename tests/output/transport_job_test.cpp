@@ -25,10 +25,6 @@ using tests::Planting;
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-Tensors update_of(const fs::path& out) {
-  return tests::read_tensors(out / "update.safetensors");
-}
-
 void expect_close(const Tensors& found, const Tensors& expected, double tolerance) {
   EXPECT_EQ(found.size(), expected.size());
   for (const auto& [name, value] : expected) {
@@ -56,7 +52,8 @@ TEST(TransportJob, LeavesTheUpdateAsItIsOnTheSameModel) {
     options.target = planted.source;
     tests::run(options);
     // The maps are identities, rounded to float32.
-    expect_close(update_of(options.out), tests::difference(planted.tuned, planted.source), 1e-6);
+    expect_close(
+        tests::update_of(options.out), tests::difference(planted.tuned, planted.source), 1e-6);
   }
 }
 
@@ -75,7 +72,8 @@ TEST(TransportJob, NarrowingUndoesWidening) {
     options.target = planted.source;
     tests::run(options);
     // Float32 differences and activations, as in planted_job_test.
-    expect_close(update_of(options.out), tests::difference(planted.tuned, planted.source), 1e-5);
+    expect_close(
+        tests::update_of(options.out), tests::difference(planted.tuned, planted.source), 1e-5);
   }
 }
 
@@ -145,11 +143,11 @@ TEST(TransportJob, DoesNotDependOnBatchesOrTheirOrder) {
     const auto planted = tests::plant(name, Planting::kWidened, scratch.path());
     auto options = tests::planted_job(planted, scratch.path());
     tests::run(options);
-    const auto once = update_of(options.out);
+    const auto once = tests::update_of(options.out);
     options.align.sampling.batch_size = 7;
     options.out = scratch / "sevens";
     tests::run(options);
-    expect_close(update_of(options.out), once, 1e-5);  // activations differ by rounding
+    expect_close(tests::update_of(options.out), once, 1e-5);  // activations differ by rounding
     auto inputs = tests::read_tensors(options.calibration);
     for (auto& [input, value] : inputs) {
       value = value.flip(0);
@@ -158,7 +156,7 @@ TEST(TransportJob, DoesNotDependOnBatchesOrTheirOrder) {
     tests::write_inputs(options.calibration, inputs);
     options.out = scratch / "backwards";
     tests::run(options);
-    expect_close(update_of(options.out), once, 1e-5);
+    expect_close(tests::update_of(options.out), once, 1e-5);
   }
 }
 
@@ -197,7 +195,7 @@ TEST(TransportJob, GoesOnAfterAnyInterruption) {
   options.target = scratch / "deep";
   options.align.sampling.batch_size = 4;
   tests::run(options);
-  const auto expected = update_of(options.out);
+  const auto expected = tests::update_of(options.out);
   options.out = scratch / "again";
   for (int64_t stop = 0, finished = 0; finished == 0; stop += 4) {
     int64_t calls = 0;
@@ -213,7 +211,7 @@ TEST(TransportJob, GoesOnAfterAnyInterruption) {
       EXPECT_FALSE(fs::exists(options.out)) << stop;
     }
   }
-  expect_equal(update_of(options.out), expected);
+  expect_equal(tests::update_of(options.out), expected);
   EXPECT_FALSE(fs::exists(scratch / "again.partial"));
 }
 

@@ -28,7 +28,7 @@ using tests::error_of;
 using tests::expect_parts;
 using tests::read_bytes;
 using tests::ScratchDir;
-using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 at::Tensor nothing(const std::string&) {
   return {};
@@ -67,9 +67,9 @@ void copy_config(const std::string& from, const ScratchDir& to) {
   fs::copy_file(case_path(from) / "config.json", to / "config.json");
 }
 
-Tensors tensors_of(const fs::path& path) {
+NamedTensors tensors_of(const fs::path& path) {
   const auto file = Checkpoint::open(path);
-  Tensors tensors;
+  NamedTensors tensors;
   for (const auto& info : file.tensors()) {
     tensors.emplace_back(info.name, file.tensor(info.name).clone());
   }
@@ -146,7 +146,7 @@ TEST(WriteModel, ASafetensorsFileKeepsItsName) {
 TEST(WriteModel, PyTorchShardsKeepTheirSplit) {
   const ScratchDir from;
   copy_config("mistral", from);
-  Tensors halves[2];
+  NamedTensors halves[2];
   std::string map;
   for (const auto& [name, tensor] : tensors_of(case_path("mistral") / "model.safetensors")) {
     const size_t half = name.find("layers.0") == std::string::npos ? 1 : 0;
@@ -316,9 +316,9 @@ TEST(WriteModel, TiedTensorsThatAreNotStoredStayUnstored) {
 }
 
 // llama3_rope with a head: the same memory as the embedding, or a copy of it.
-Tensors with_head(bool copy) {
+NamedTensors with_head(bool copy) {
   auto tensors = tensors_of(case_path("llama3_rope") / "model.safetensors");
-  for (const auto& [name, tensor] : Tensors(tensors)) {
+  for (const auto& [name, tensor] : NamedTensors(tensors)) {
     if (name == "model.embed_tokens.weight") {
       tensors.emplace_back("lm_head.weight", copy ? tensor.clone() : tensor);
     }
@@ -361,7 +361,7 @@ TEST(WriteModel, TwoNamesOfOneMemoryAreStoredOnce) {
 TEST(WriteModel, AnOverflowNamesTheTensorAndLeavesNothing) {
   const ScratchDir from;
   copy_config("mistral", from);
-  Tensors tensors;
+  NamedTensors tensors;
   for (const auto& [name, tensor] : tensors_of(case_path("mistral") / "model.safetensors")) {
     tensors.emplace_back(name, tensor.to(at::kHalf));
   }

@@ -10,9 +10,9 @@
 namespace theseus::stats {
 namespace {
 
-constexpr Grams kBoth = {.source = true, .target = true};
+constexpr Grams kBothGrams = {.source = true, .target = true};
 
-at::Tensor rows(int64_t count, int64_t width, uint64_t seed) {
+at::Tensor gaussian_rows(int64_t count, int64_t width, uint64_t seed) {
   return at::randn({count, width}, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
@@ -21,9 +21,9 @@ TEST(AddUp, IsAsIfOneProcessHadSeenAllBatches) {
   // Batches reach different spaces, and the fourth process has no batch at all.
   const auto add = [](int batch, std::map<int64_t, Moments>& moments) {
     const auto seed = static_cast<uint64_t>(batch);
-    moments[1]["wide"].add(rows(9, 4, seed), rows(9, 6, seed + 100), kBoth);
+    moments[1]["wide"].add(gaussian_rows(9, 4, seed), gaussian_rows(9, 6, seed + 100), kBothGrams);
     if (batch % 3 == 1) {
-      moments[2]["seldom"].add(rows(5, 3, seed), rows(5, 3, seed + 100), {}, 2);
+      moments[2]["seldom"].add(gaussian_rows(5, 3, seed), gaussian_rows(5, 3, seed + 100), {}, 2);
     }
   };
   std::map<int64_t, Moments> whole;

@@ -25,4 +25,8 @@ std::filesystem::path case_path(const std::string& name);
 model::Model open_case(const std::string& name);
 model::Batch case_inputs(const std::string& name);
 
+// A folder for each kind of tokenizer, with what transformers makes of texts.json.
+inline const std::filesystem::path kTokenizerFixtures =
+    std::filesystem::path(THESEUS_SOURCE_DIR) / "tests/fixtures/data/tokenizers";
+
 }  // namespace theseus::tests

@@ -33,8 +33,6 @@ nlohmann::json deepened(nlohmann::json config, int64_t blocks) {
   return config;
 }
 
-using Tensors = std::map<std::string, at::Tensor>;
-
 at::Tensor with_noise(const at::Tensor& value, uint64_t seed, const std::string& name) {
   constexpr double kSize = 0.3;
   const auto noise = at::randn(value.sizes(), generator_of(seed, name), value.options());

@@ -48,7 +48,7 @@ bool sees_all(const std::string& name) {
 }
 
 nlohmann::ordered_json run(const output::JobOptions& options) {
-  return output::transport_job(options, [](double, double, const std::string&) {});
+  return output::transport_job(options, kQuiet);
 }
 
 std::map<std::string, at::Tensor> read_tensors(const fs::path& path) {
@@ -58,6 +58,10 @@ std::map<std::string, at::Tensor> read_tensors(const fs::path& path) {
     tensors[info.name] = file.tensor(info.name);
   }
   return tensors;
+}
+
+std::map<std::string, at::Tensor> update_of(const fs::path& out) {
+  return read_tensors(out / "update.safetensors");
 }
 
 double frobenius_error(const at::Tensor& found, const at::Tensor& expected) {

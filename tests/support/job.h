@@ -26,11 +26,14 @@ output::JobOptions planted_job(
 // cannot be known.
 bool sees_all(const std::string& name);
 
+inline const transport::Watch kQuiet = [](double, double, const std::string&) {};
 // Runs the job, without a word about its progress.
 nlohmann::ordered_json run(const output::JobOptions& options);
 
 // Every tensor of a file or of a model's directory, by its name there.
 std::map<std::string, at::Tensor> read_tensors(const std::filesystem::path& path);
+// Of the update that a job wrote to `out`.
+std::map<std::string, at::Tensor> update_of(const std::filesystem::path& out);
 
 // |found - expected|_F over |expected|_F (or over 1 when that is 0). Infinity when shapes differ.
 double frobenius_error(const at::Tensor& found, const at::Tensor& expected);

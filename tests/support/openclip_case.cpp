@@ -12,7 +12,7 @@
 namespace theseus::tests {
 namespace {
 
-using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 constexpr const char* kConfig = R"({"model_cfg": {"embed_dim": 16,
   "vision_cfg": {"image_size": 24, "layers": 2, "width": 24, "patch_size": 6, "head_width": 8,
@@ -24,7 +24,7 @@ void add_blocks(
     const checkpoint::Checkpoint& from,
     const std::string& tower,
     const std::string& prefix,
-    Tensors& to) {
+    NamedTensors& to) {
   for (int i = 0; i < 2; ++i) {
     const auto old = c10::str(tower, ".encoder.layers.", i, ".");
     const auto name = c10::str(prefix, "transformer.resblocks.", i, ".");
@@ -50,7 +50,7 @@ void add_blocks(
 OpenClipCase::OpenClipCase() {
   const auto from =
       checkpoint::Checkpoint::open(case_path("clip_legacy_end") / "model.safetensors");
-  Tensors to;
+  NamedTensors to;
   for (const auto& [now, then] :
        {std::pair("visual.conv1.weight", "vision_model.embeddings.patch_embedding.weight"),
         std::pair("visual.class_embedding", "vision_model.embeddings.class_embedding"),

@@ -29,9 +29,9 @@ struct Kept {
   std::map<int64_t, MapSet> written;  // by group.first: all of its stages' maps
 };
 
-class Fixture {
+class ResumeFixture {
  public:
-  explicit Fixture(const std::string& name, int64_t blocks) {
+  explicit ResumeFixture(const std::string& name, int64_t blocks) {
     const auto planted = tests::plant(name, tests::Planting::kWidened, scratch_.path());
     tests::deepen(planted.target, scratch_ / "deep", blocks);
     const auto job = tests::planted_job(planted, scratch_.path(), kSequences);
@@ -124,7 +124,7 @@ constexpr int64_t kNever = -1;
 
 // Interrupted once at every call, each in a directory of its own; then at a later one each time in
 // the same one. How often it saves depends on how long that takes.
-void expect_resumes(const Fixture& fixture, const Kept& expected, const std::string& word) {
+void expect_resumes(const ResumeFixture& fixture, const Kept& expected, const std::string& word) {
   bool whole = false;
   for (int64_t stop = 0; !whole; ++stop) {
     SCOPED_TRACE(c10::str(word, ", stopped at call ", stop));
@@ -144,7 +144,7 @@ void expect_resumes(const Fixture& fixture, const Kept& expected, const std::str
   expect_same(kept, expected);
 }
 
-Kept at_one_go(const Fixture& fixture) {
+Kept at_one_go(const ResumeFixture& fixture) {
   Kept kept;
   EXPECT_TRUE(fixture.run(fixture.work("whole"), kNever, 1e9, kept));
   return kept;
@@ -152,14 +152,14 @@ Kept at_one_go(const Fixture& fixture) {
 
 TEST(Resume, GoesOnWithStatesInMemory) {
   const c10::NoGradGuard no_gradients;
-  const Fixture fixture("openclip", 3);
+  const ResumeFixture fixture("openclip", 3);
   EXPECT_FALSE(fixture.schedule().spill);
   expect_resumes(fixture, at_one_go(fixture), "memory");
 }
 
 TEST(Resume, GoesOnWithRows) {
   const c10::NoGradGuard no_gradients;
-  Fixture fixture("vit", 5);
+  ResumeFixture fixture("vit", 5);
   fixture.options().statistics = Statistics::kRows;
   fixture.options().match = "mean";  // 7 rows
   const auto expected = at_one_go(fixture);
@@ -175,7 +175,7 @@ TEST(Resume, GoesOnWithRows) {
 
 TEST(Resume, GoesOnWithStatesInFiles) {
   const c10::NoGradGuard no_gradients;
-  Fixture fixture("t5", 3);
+  ResumeFixture fixture("t5", 3);
   const auto expected = at_one_go(fixture);
   fixture.options().memory = fixture.schedule().cost.peak - 1;
   ASSERT_TRUE(fixture.schedule().spill);
@@ -187,7 +187,7 @@ TEST(Resume, GoesOnWithStatesInFiles) {
 TEST(Resume, GoesOnWithOtherMemory) {
   const c10::NoGradGuard no_gradients;
   for (const bool spill_first : {false, true}) {
-    Fixture fixture("vit", 4);
+    ResumeFixture fixture("vit", 4);
     const auto expected = at_one_go(fixture);
     const auto least = fixture.schedule().cost.peak - 1;
     for (int64_t stop = 1; stop < 12; stop += 3) {

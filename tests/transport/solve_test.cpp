@@ -45,9 +45,10 @@ struct Observed {
   }
 };
 
-class Fixture {
+class SolveFixture {
  public:
-  Fixture(const tests::Planted& planted, const std::string& match, bool centred, bool kept = false)
+  SolveFixture(
+      const tests::Planted& planted, const std::string& match, bool centred, bool kept = false)
       : source_(model::Model::open(planted.source)),
         target_(model::Model::open(planted.target)),
         matchers_(matchers_of(target_.architecture(), match)),
@@ -200,7 +201,7 @@ TEST(Solver, DerivesTheMomentsOfOutputs) {
            {std::pair(false, false), std::pair(true, false), std::pair(false, true),
             std::pair(true, true)}) {
         SCOPED_TRACE(c10::str(name, ", ", match, centred ? ", centred" : "", kept ? ", rows" : ""));
-        Fixture fixture(planted, std::string(match), centred, kept);
+        SolveFixture fixture(planted, std::string(match), centred, kept);
         // q, k, v, attention's and the MLP's outputs, and its first layer.
         EXPECT_GE(fixture.check(), 6 * towers[0].blocks);
       }
