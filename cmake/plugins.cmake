@@ -36,4 +36,5 @@ std::span<const Plugin<@type@>> all_@kind@() {
 }  // namespace theseus::@stage@
 ")
   target_sources(${target} PRIVATE ${table})
+  set_source_files_properties(${files} PROPERTIES THESEUS_PLUGIN ${stage}_${kind})
 endfunction()

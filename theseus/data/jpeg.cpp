@@ -27,9 +27,8 @@ struct JpegDecoder {
   JpegDecoder() = default;
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
-  ~JpegDecoder() {
-    jpeg_destroy_decompress(&info);
-  }  // also where creating it failed: then it is zeros
+  // Also where creating it failed: then it is zeros.
+  ~JpegDecoder() { jpeg_destroy_decompress(&info); }
 };
 
 [[noreturn]] void leave(j_common_ptr info, const char* message) {
