@@ -160,6 +160,22 @@ TEST(TransportJob, DoesNotDependOnBatchesOrTheirOrder) {
   }
 }
 
+TEST(TransportJob, WalksALargeBatchInParts) {
+  const c10::NoGradGuard no_gradients;
+  const tests::ScratchDir scratch;
+  const auto planted = tests::plant("vit", Planting::kWidened, scratch.path());
+  auto options = tests::planted_job(planted, scratch.path(), 300);
+  const auto update = [&](int64_t batch_size) {
+    options.align.sampling.batch_size = batch_size;
+    options.out = scratch / std::to_string(batch_size);
+    tests::run(options);
+    return tests::update_of(options.out);
+  };
+  const auto whole = update(300);  // of 17 tokens each, and 4096 rows are walked at most
+  expect_close(update(150), whole, 1e-12);
+  expect_close(update(100), whole, 1e-5);
+}
+
 TEST(TransportJob, GivesTheSameBytesAgain) {
   const c10::NoGradGuard no_gradients;
   const tests::ScratchDir scratch;

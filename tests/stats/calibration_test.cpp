@@ -66,6 +66,34 @@ TEST_F(CalibrationTest, GivesBothModelsTheSameBatchesInOrder) {
   EXPECT_EQ(calibration.source(0).size(), 1U);  // labels are left out
 }
 
+TEST_F(CalibrationTest, CutIntoOtherBatchesItIsTheSame) {
+  // As drawn: 12 of 20 texts and all of 10 images.
+  const auto drawn = open(
+      {{"text", numbered(20)}, {"pixel_values", numbered(10).to(at::kFloat)}}, kClip,
+      {.batch_size = 4, .batches = 3, .seed = 1});
+  const auto cut = drawn.in_batches_of(5);
+  EXPECT_EQ(cut.sequences(), 12);
+  EXPECT_EQ(cut.batches(), 3);
+  EXPECT_EQ(cut.batch_size(), 5);
+  for (const std::string name : {"text", "pixel_values"}) {
+    std::vector<int64_t> before, after;
+    for (int64_t batch = 0; batch < 3; ++batch) {
+      for (const auto& [whole, all] : {std::pair(&drawn, &before), std::pair(&cut, &after)}) {
+        const auto inputs = whole->pair(batch).target;
+        if (inputs.contains(name)) {
+          const auto some = sequences_in(inputs, name);
+          all->insert(all->end(), some.begin(), some.end());
+        }
+      }
+    }
+    EXPECT_EQ(before.size(), name == "text" ? 12U : 10U);
+    EXPECT_EQ(before, after) << name;
+  }
+  const auto first = drawn.pair(0).source.at("pixel_values").clone();
+  drawn.forget_images();
+  EXPECT_TRUE(at::equal(drawn.pair(0).source.at("pixel_values"), first));
+}
+
 TEST_F(CalibrationTest, GivesEachModelItsOwn) {
   const auto calibration = open(
       {{"source/input_ids", numbered(4)},

@@ -89,9 +89,10 @@ std::string memory_place(const ordered_json& schedule) {
   const auto device = schedule.at("memory_of").get<std::string>();
   return device == "cpu" ? ""
                          : fmt::format(
-                               ", on {}: weights of the blocks at hand, hidden states, statistics "
-                               "and maps; the host holds the program with its libraries, and what "
-                               "is carried until it is written",
+                               ", on {}: CUDA, weights of the blocks at hand, hidden states, "
+                               "statistics and maps (libtorch keeps more where there is more); the "
+                               "host holds the program with its libraries, and what is carried "
+                               "until it is written",
                                device);
 }
 
@@ -100,10 +101,11 @@ std::string schedule_text(const ordered_json& schedule) {
   return statistics_text(schedule.at("statistics")) +
          fmt::format(
              "groups       {}, hidden states {} ({})\n"
-             "memory       about {} at the peak{}\n"
+             "memory       {} {} at the peak{}\n"
              "operations   {:.3g} forward, {:.3g} statistics, {:.3g} solve, {:.3g} carry (flop)\n",
              schedule.at("groups").size(), schedule.at("hidden_states").get<std::string>(),
              bytes_text(schedule.at("hidden_state_bytes").get<int64_t>()),
+             schedule.at("memory_of") == "cpu" ? "about" : "at least",
              bytes_text(schedule.at("peak_memory_bytes").get<int64_t>()), memory_place(schedule),
              flops.at("forward").get<double>(), flops.at("statistics").get<double>(),
              flops.at("solve").get<double>(), flops.at("carry").get<double>());

@@ -194,7 +194,7 @@ std::optional<Agreement> agreement_of(
       bytes += 2 * static_cast<int64_t>(sizeof(float)) * c10::multiply_integers(info.shape);
     }
   }
-  if (bytes > transport::available_memory()) {
+  if (bytes > transport::available_memory(opened.source.weights().placement().device)) {
     notes.push_back(c10::str(
         "the two models were not run with the update, which would take ", bytes_text(bytes),
         " of memory: the verdict rests on activations alone"));

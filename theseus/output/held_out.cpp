@@ -76,6 +76,7 @@ std::map<std::string, Likeness> HeldOut::measure(int64_t stage, const transport:
     });
   }
   walk_.drop(stage, stage + 1);
+  stats::require_finite(moments);
   raw_.remember_outer(moments[stage]);
   centred_.remember_outer(moments[stage]);
   std::map<std::string, Likeness> result;

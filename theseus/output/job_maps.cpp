@@ -1,11 +1,12 @@
 #include "theseus/output/job_maps.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
+#include <unistd.h>
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <torch/cuda.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
@@ -71,6 +72,15 @@ Aligner make_aligner(
   return aligner;
 }
 
+int64_t processes_on(c10::Device gpu, const cluster::Processes& processes) {
+  char host[256] = {};
+  ::gethostname(host, sizeof(host) - 1);
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const auto mine = c10::str(host, " ", visible == nullptr ? "" : visible, " ", gpu);
+  const auto all = processes.gather(mine);
+  return std::count(all.begin(), all.end(), mine);
+}
+
 }  // namespace
 
 void fix_memory(JobOptions& options, const fs::path& work) {
@@ -79,8 +89,7 @@ void fix_memory(JobOptions& options, const fs::path& work) {
   }
   const auto& processes = *options.align.processes;
   const auto device = options.placement.device;
-  const auto memories = device.is_cpu() ? 1 : static_cast<int>(torch::cuda::device_count());
-  const auto sharing = (processes.here() + memories - 1) / memories;
+  const auto sharing = device.is_cpu() ? processes.here() : processes_on(device, processes);
   auto least = std::numeric_limits<int64_t>::max();  // of what each may take
   for (const auto& text :
        processes.gather(std::to_string(transport::available_memory(device) / sharing))) {

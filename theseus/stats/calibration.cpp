@@ -221,12 +221,14 @@ void Calibration::draw(const Sampling& sampling) {
       sampling.batches * sampling.batch_size <= sequences_, sampling.batches, " batches of ",
       sampling.batch_size, " were asked for, and there are ", sequences_, " sequences");
   batches_ = sampling.batches;
+  sequences_ = sampling.batches * sampling.batch_size;
   for (const auto* inputs : {&source_, &target_}) {
     for (const auto& [name, tensor] : *inputs) {
-      order_.try_emplace(tensor.size(0), shuffled(tensor.size(0), sampling.seed));
+      auto order = shuffled(tensor.size(0), sampling.seed);
+      order.resize(static_cast<size_t>(std::min(tensor.size(0), sequences_)));
+      order_.try_emplace(tensor.size(0), std::move(order));
     }
   }
-  sequences_ = sampling.batches * sampling.batch_size;
 }
 
 Calibration Calibration::part(const Place& first, const Place& last) const {

@@ -62,6 +62,7 @@ class Calibration {
   Calibration in_batches_of(int64_t sequences) const;
 
   int64_t batches() const { return batches_; }
+  int64_t batch_size() const { return batch_size_; }
   int64_t sequences() const { return sequences_; }  // that take part
   const std::filesystem::path& path() const { return path_; }
   // Whether both models get the same token ids, so that their vocabularies must be the same.

@@ -116,7 +116,7 @@ void Walk::add(int64_t stage, Side& source, Side& target, Moments& moments) {
   const auto taken = [](at::Tensor& rows, bool again) { return again ? rows : std::move(rows); };
   Rows by_role;
   for (auto& [space, rows] : source.rows) {
-    by_role[model::role_of(space)] = taken(rows, next.source == source.block);
+    by_role[model::role_of(space)] = taken(rows, more && next.source == source.block);
   }
   for (auto& seen : target.rows) {
     const auto& space = seen.first;
@@ -131,7 +131,7 @@ void Walk::add(int64_t stage, Side& source, Side& target, Moments& moments) {
     with_context("pairing the rows of " + space, [&] {
       PairedRows paired{
           in_full(taken(other->second, false)),
-          in_full(taken(seen.second, next.target == target.block))};
+          in_full(taken(seen.second, more && next.target == target.block))};
       int64_t tokens = 0;
       if (paired.target.dim() == 3) {
         const auto tower = model::tower_of_space(space);

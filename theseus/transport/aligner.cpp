@@ -108,8 +108,15 @@ void Aligner::prepare() {
 }
 
 // A GPU wants batches as they are. A CPU is as fast with as many rows as are multiplied at a time, and they are what a walk holds.
+// Texts that are matched by their offsets may have nothing to pair where there are few.
 int64_t Aligner::sequences_at_a_time() const {
-  const auto batch = options_.sampling.batch_size;
+  if (calibration_ == nullptr) {
+    return options_.sampling.batch_size;
+  }
+  const auto batch = calibration_->batch_size();
+  if (!device().is_cpu() || calibration_->has_spans()) {
+    return batch;
+  }
   int64_t longest = 1;
   for (const auto* tokens : {&source_tokens_, &target_tokens_}) {
     for (const auto& [tower, count] : *tokens) {
@@ -117,7 +124,7 @@ int64_t Aligner::sequences_at_a_time() const {
     }
   }
   const auto parts = (batch * longest + stats::kRowsAtATime - 1) / stats::kRowsAtATime;
-  return device().is_cpu() ? (batch + parts - 1) / parts : batch;
+  return (batch + parts - 1) / parts;
 }
 
 std::set<std::string> Aligner::towers() const {
@@ -229,7 +236,7 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
       .state_element = static_cast<int64_t>(c10::elementSize(target_.weights().placement().dtype)),
       .one_by_one = options_.in_order,
-      .read_beside = !device().is_cpu(),
+      .gpu = !device().is_cpu(),
       .processes = processes().size(),
       .loads = loads_};
   return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory(device()));
@@ -315,7 +322,9 @@ void Aligner::catch_up(
     watch(static_cast<double>(group.first), static_cast<double>(first), "walking to where it was");
     for (int64_t batch = processes().rank(); batch < batches; batch += processes().size()) {
       auto state = memory.take(group.first, batch);
-      walk.run(group.first, group.second, walked_->pair(batch, group.first), state, nothing);
+      walk.run(
+          group.first, group.second, walked_->pair(batch, group.first, device().is_cuda()), state,
+          nothing);
       memory.put(group.second, batch, std::move(state));
     }
     walk.drop(group.first, group.second);
@@ -366,7 +375,9 @@ void Aligner::solve_group(
     }
     moments.erase(stage);
     ahead.erase(stage);
-    give_back_freed_memory();
+    if (device().is_cpu()) {
+      give_back_freed_memory();
+    }
   }
 }
 
@@ -382,7 +393,9 @@ void Aligner::run(
   const auto needed = agreed(processes(), given);
   const auto work = processes().alone() ? directory : agreed(processes(), directory);
   const auto plan = agreed(
-      processes(), processes().first() ? agreed_schedule(work, schedule(needed)) : Schedule());
+      processes(), processes().first()
+                       ? agreed_schedule(work, schedule(needed), walked_ ? walked_->batches() : 0)
+                       : Schedule());
   Solver solver(source_, target_, route_, *method_, options_.maps);
   if (const auto graded = solver.graded_for(needed); !graded.empty()) {
     solver.use_gradients(collect_gradients(graded, work, watch));
@@ -443,9 +456,10 @@ void Aligner::run(
          batch < batches; batch += processes().size()) {
       tell(batch, "walking");
       auto state = memory.take(first, batch);
-      with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
-        walk.run(first, last, walked_->pair(batch, first, device().is_cuda()), state, moments);
-      });
+      with_context(
+          c10::str("running part ", batch + 1, " of ", batches, " of the calibration"), [&] {
+            walk.run(first, last, walked_->pair(batch, first, device().is_cuda()), state, moments);
+          });
       memory.put(last, batch, std::move(state));
       save({first, batch + 1});
     }
@@ -458,7 +472,9 @@ void Aligner::run(
     if (first == 0 && walked_) {
       walked_->forget_images();
     }
-    give_back_freed_memory();
+    if (device().is_cpu()) {
+      give_back_freed_memory();
+    }
     {
       const Stopwatch watch_exchange(seconds_, "exchange");
       stats::add_up(processes(), device(), moments);

@@ -184,10 +184,10 @@ class Imitator {
     const auto numbers = numbers_of(source_.architecture(), walkers_[0].source) +
                          numbers_of(target_.architecture(), walkers_[0].target);
     const auto bytes = static_cast<int64_t>(2 * sizeof(float) * numbers) * batches;
+    const auto free = available_memory(source_.weights().placement().device);
     require(
-        bytes <= available_memory(), "the hidden states of ", batches, " batches need ",
-        bytes_text(bytes), " and ", bytes_text(available_memory()),
-        " are free; give fewer --batches");
+        bytes <= free, "the hidden states of ", batches, " batches need ", bytes_text(bytes),
+        " and ", bytes_text(free), " are free; give fewer --batches");
   }
 
   stats::PairedRows paired(

@@ -60,7 +60,7 @@ fs::path schedule_file(const fs::path& directory) {
 
 }  // namespace
 
-Schedule agreed_schedule(const fs::path& directory, const Schedule& now) {
+Schedule agreed_schedule(const fs::path& directory, const Schedule& now, int64_t batches) {
   const auto path = schedule_file(directory);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
@@ -70,11 +70,15 @@ Schedule agreed_schedule(const fs::path& directory, const Schedule& now) {
     }
     checkpoint::write_safetensors(
         path, {{"groups", at::tensor(numbers, at::kLong)},
-               {"spill", at::tensor(int64_t{now.spill}, at::kLong)}});
+               {"spill", at::tensor(int64_t{now.spill}, at::kLong)},
+               {"batches", at::tensor(batches, at::kLong)}});
     return now;
   }
   return with_context("reading the unfinished work " + path.string(), [&] {
     const auto saved = checkpoint::Checkpoint::open(path);
+    require(
+        saved.find("batches") != nullptr && saved.tensor("batches").item<int64_t>() == batches,
+        "it walked the calibration in other batches; --fresh starts over");
     const auto numbers = saved.tensor("groups").view({-1, 2});
     Schedule schedule{.spill = saved.tensor("spill").item<int64_t>() != 0, .cost = now.cost};
     for (int64_t i = 0; i < numbers.size(0); ++i) {

@@ -19,7 +19,8 @@ struct Position {
 
 // Unfinished work in `directory` goes on by the schedule that it began with: how much memory is free
 // may have changed. Without unfinished work `now` is that schedule, and is kept there.
-Schedule agreed_schedule(const std::filesystem::path& directory, const Schedule& now);
+Schedule agreed_schedule(
+    const std::filesystem::path& directory, const Schedule& now, int64_t batches);
 
 constexpr const char* kGradientsFile = "gradients.safetensors";
 

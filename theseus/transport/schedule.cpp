@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <mutex>
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
@@ -17,6 +19,9 @@ namespace theseus::transport {
 namespace {
 
 constexpr int64_t kProcess = 220'000'000;  // libtorch and ourselves
+constexpr int64_t kProcessOnGpu =
+    2'500'000'000;  // CUDA's context and libraries, by measurement on an H200
+constexpr int64_t kConverted = 1'100'000'000;  // see PairMoments::add
 // Pairs of one target block stay together: their updates are added up.
 std::vector<std::pair<int64_t, int64_t>> units_of(const stats::Route& route) {
   std::vector<std::pair<int64_t, int64_t>> units = {{0, 1}};
@@ -58,12 +63,18 @@ int64_t left_in_container() {
 
 int64_t available_memory(c10::Device device) {
   if (!device.is_cpu()) {
+    static std::mutex mutex;
+    static std::map<int, int64_t> first;
+    const std::lock_guard lock(mutex);
+    if (const auto known = first.find(device.index()); known != first.end()) {
+      return known->second;
+    }
     size_t free = 0, all = 0;
     const c10::DeviceGuard guard(device);
     require(
         cudaMemGetInfo != nullptr && cudaMemGetInfo(&free, &all) == 0,
         "cannot tell how much memory ", device, " has free; say --memory");
-    return static_cast<int64_t>(free);
+    return first[device.index()] = static_cast<int64_t>(free);
   }
   std::ifstream file("/proc/meminfo");
   for (std::string word; file >> word;) {
@@ -100,6 +111,10 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
       arrived += cost.arrived;
       behind = std::max(behind, arrived + cost.maps + cost.carrying);
     }
+    if (input.gpu) {  // rows also as float64, some at a time
+      return kProcessOnGpu + estimator.outer_weights() + 3 * moments + weights + running +
+             std::min(2 * running, kConverted) + behind;
+    }
     return kProcess + estimator.outer_weights() + moments + std::max(weights + running, behind);
   };
   const auto batch_states = estimator.state_bytes(std::min(input.batch_size, input.sequences));
@@ -123,7 +138,7 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
   if (!schedule.spill) {
     schedule.cost.peak = largest + all_states;
     int64_t blocks = 0;  // in the last group; what comes before the blocks has next to no maps
-    const bool beside = input.read_beside && !input.one_by_one;
+    const bool beside = input.gpu && !input.one_by_one;
     for (const auto& [first, last] : units) {
       const bool more = input.processes > 1 ? blocks < input.processes : beside && blocks == 0;
       const bool room = more && first > 0;

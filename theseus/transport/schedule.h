@@ -48,8 +48,9 @@ struct ScheduleInput {
   int64_t sequences = 0;
   int64_t state_element = 4;  // bytes of a number in a hidden state
   bool one_by_one = false;    // no group has more than one block of the target
-  // On a GPU: what comes before the blocks is walked with the first of them, so that examples are read while it computes.
-  bool read_beside = false;
+  // What comes before the blocks is walked with the first of them, so that examples are read while it computes; and up to
+  // three groups are there at once: one is walked, one waits, one is solved.
+  bool gpu = false;
   // Processes that share the sequences and solve the blocks of a group side by side: as many, then, as
   // memory allows.
   int64_t processes = 1;
@@ -62,7 +63,7 @@ struct ScheduleInput {
 // fit, saying how much it needs. `memory` is that of one process, and so is the peak.
 Schedule make_schedule(const ScheduleInput& input, int64_t memory);
 
-// Bytes that this machine, or a GPU of it, has free for us.
+// Bytes that this machine has free for us; of a GPU what was free when this process first asked, as libtorch keeps what it had.
 int64_t available_memory(c10::Device device = c10::kCPU);
 
 }  // namespace theseus::transport

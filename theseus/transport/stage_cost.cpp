@@ -46,7 +46,7 @@ StageCost Estimator::stage(int64_t stage) const {
       outer ? model::kOuter : pair.target};
   std::string prefix;
   if (!outer) {
-    cost.weights = source_weights_.at(blocks.source) + target_weights_.at(blocks.target);
+    cost.weights = placed(source_weights_.at(blocks.source) + target_weights_.at(blocks.target));
     add_forward(in_.source, /*is_source=*/true, blocks.source, cost);
     add_forward(in_.target, /*is_source=*/false, blocks.target, cost);
     const auto [tower, first] = in_.target.tower_of(blocks.target);
@@ -90,7 +90,12 @@ int64_t Estimator::state_bytes(int64_t sequences) const {
 }
 
 int64_t Estimator::outer_weights() const {
-  return source_weights_.at(model::kOuter) + target_weights_.at(model::kOuter);
+  return placed(source_weights_.at(model::kOuter) + target_weights_.at(model::kOuter));
+}
+
+// On a GPU weights are what the models compute in.
+int64_t Estimator::placed(int64_t float32) const {
+  return in_.gpu ? float32 / 4 * in_.state_element : float32;
 }
 
 void Estimator::add_forward(
@@ -111,8 +116,8 @@ void Estimator::add_forward(
   const auto cache =
       std::max<int64_t>(4 << 20, tower.width * (4 * tower.width + 2 * tower.mlp) * 4);
   const auto batch = std::min(in_.batch_size, in_.sequences);
-  const auto together =
-      std::min(batch, std::max<int64_t>(1, cache / std::max<int64_t>(1, activation)));
+  const auto fitting = std::max<int64_t>(1, cache / std::max<int64_t>(1, activation));
+  const auto together = in_.gpu ? batch : std::min(batch, fitting);
   const auto held = t * (3 * tower.mlp + 6 * tower.width) + 2 * tower.heads * t * t;
   cost.rows = std::max(cost.rows, together * held * 4);
 }

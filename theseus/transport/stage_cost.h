@@ -34,6 +34,7 @@ class Estimator {
   int64_t outer_weights() const;
 
  private:
+  int64_t placed(int64_t float32) const;
   struct Blocks {
     int64_t source, target;  // model::kOuter for the stages at the ends
   };
