@@ -10,7 +10,7 @@
 namespace theseus::stats {
 namespace {
 
-constexpr int64_t kSmallProduct = 1024 * 1024;  // elements of the result
+constexpr int64_t kSmallProduct = 1024 * 1024;         // elements of the result
 constexpr int64_t kNumbersAtATime = int64_t{1} << 27;  // a GB of float64
 
 void accumulate(at::Tensor& sum, const at::Tensor& term) {
