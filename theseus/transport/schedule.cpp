@@ -12,16 +12,17 @@
 #include "theseus/base/error.h"
 #include "theseus/transport/stage_cost.h"
 
-extern "C" int cudaMemGetInfo(size_t* free, size_t* all)
-    __attribute__((weak));  // of libtorch's CUDA
+// Of libtorch's CUDA, where it has one.
+extern "C" int cudaMemGetInfo(size_t* free, size_t* all) __attribute__((weak));
 
 namespace theseus::transport {
 namespace {
 
 constexpr int64_t kProcess = 220'000'000;  // libtorch and ourselves
-constexpr int64_t kProcessOnGpu =
-    2'500'000'000;  // CUDA's context and libraries, by measurement on an H200
+// CUDA's context and libraries as well, by measurement on an H200.
+constexpr int64_t kProcessOnGpu = 2'500'000'000;
 constexpr int64_t kConverted = 1'100'000'000;  // see PairMoments::add
+
 // Pairs of one target block stay together: their updates are added up.
 std::vector<std::pair<int64_t, int64_t>> units_of(const stats::Route& route) {
   std::vector<std::pair<int64_t, int64_t>> units = {{0, 1}};
