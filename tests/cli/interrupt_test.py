@@ -30,7 +30,7 @@ class SlowJob(PairTest):
 
     def start(self, *more, **options):
         process = subprocess.Popen(
-            [BINARY, *self.words(), *SLOW, *more], stdout=subprocess.PIPE,
+            [BINARY, *self.words(), *SLOW, *more], stdout=options.pop("stdout", subprocess.PIPE),
             stderr=options.pop("stderr", subprocess.PIPE), cwd=self.here, **options)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -166,6 +166,15 @@ class Interrupted(SlowJob):
         self.assertFalse((self.here / "out").exists())
         self.assertEqual(list(partial.rglob("*.tmp")), [])
         self.assert_same_files(self.end(), whole)
+
+    def test_nohup(self):
+        """A terminal that closes does not end what was started with nohup."""
+        process = self.start(
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.wait_for_save(process)
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(), 0)
 
     def test_another_command(self):
         """Unfinished work is for the command that began it, until --fresh."""

@@ -24,7 +24,10 @@ void on_interrupt(int signal) {
 
 void catch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    std::signal(signal, on_interrupt);
+    const auto before = std::signal(signal, on_interrupt);
+    if (signal == SIGHUP && before == SIG_IGN) {  // nohup
+      std::signal(signal, SIG_IGN);
+    }
   }
 }
 
