@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <thread>
 #include <type_traits>
-#include <unistd.h>
 
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
@@ -148,10 +146,7 @@ Processes::Processes(const Place& place)
 bool Processes::sums_on_gpus(const at::Tensor& tensor) const {
   if (!group_->asked) {
     group_->asked = true;
-    char host[256] = {};
-    ::gethostname(host, sizeof(host) - 1);
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    auto places = gather(c10::str(host, " ", visible == nullptr ? "" : visible, tensor.device()));
+    auto places = gather(name_of_gpu(tensor.device()));
     std::sort(places.begin(), places.end());
     if (std::adjacent_find(places.begin(), places.end()) == places.end()) {
       auto options = c10d::ProcessGroupNCCL::Options::create();

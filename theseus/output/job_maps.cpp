@@ -1,9 +1,7 @@
 #include "theseus/output/job_maps.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <unistd.h>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -73,10 +71,7 @@ Aligner make_aligner(
 }
 
 int64_t processes_on(c10::Device gpu, const cluster::Processes& processes) {
-  char host[256] = {};
-  ::gethostname(host, sizeof(host) - 1);
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  const auto mine = c10::str(host, " ", visible == nullptr ? "" : visible, " ", gpu);
+  const auto mine = cluster::name_of_gpu(gpu);
   const auto all = processes.gather(mine);
   return std::count(all.begin(), all.end(), mine);
 }
