@@ -2,9 +2,10 @@
 include(CMakePackageConfigHelpers)
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/theseus)
-install(TARGETS theseus EXPORT theseus ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS theseus theseus_machine EXPORT theseus ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET theseus_cli)
   install(TARGETS theseus_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS theseus_program RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR})
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/theseus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE)

@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-STAGES = ["base", "cluster", "checkpoint", "update", "data", "model", "gradient", "stats", "maps",
+STAGES = ["machine", "base", "cluster", "checkpoint", "update", "data", "model", "gradient", "stats", "maps",
           "transport", "output", "evaluate", "train", "report", "cli"]
 # Directories of tests/ that are no stage.
 OTHER_TESTS = ["fuzz", "golden", "install", "support", "tools"]

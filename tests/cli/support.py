@@ -16,6 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CASES = ROOT / "tests" / "golden" / "cases"
 SHARED = ROOT.parent / "shared"  # larger cases and real models, where somebody put them
 BINARY = os.environ.get("THESEUS_BINARY", "")
+# What theseus starts; and the environment without what theseus, the tests or a user may have set for it.
+PROGRAM = pathlib.Path(BINARY).parent / "libexec" / "theseus-program"
+PREPARED = ("OPENBLAS_CORETYPE", "DNNL_MAX_CPU_ISA", "LD_PRELOAD", "GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
 LONGEST = 300  # seconds of a command, which takes some: on a busy machine it may have to wait
 
 FORMATS = {"F32": "f", "F64": "d", "F16": "e", "I64": "q", "I32": "i", "I16": "h", "I8": "b",
@@ -104,6 +107,11 @@ def listing(directory):
                   for path in directory.rglob("*"))
 
 
+def unprepared(**more):
+    kept = {name: value for name, value in os.environ.items() if name not in PREPARED}
+    return {**kept, **more}
+
+
 class CommandTest(unittest.TestCase):
     """Each test has an empty directory, `self.here`."""
 
@@ -124,12 +132,17 @@ class CommandTest(unittest.TestCase):
 
     def refused(self, *arguments, says, exit=2, **options):
         """The command ends with `exit`, its message holds every text of `says`, it prints no result
-        and it leaves no trace among the files."""
+        (but the error, where --json is given) and it leaves no trace among the files."""
         before = listing(self.here)
         done = self.theseus(*arguments, exit=exit, **options)
         for text in [says] if isinstance(says, str) else says:
             self.assertIn(str(text), done.stderr)
-        self.assertEqual(done.stdout, "")
+        if "--json" in arguments:
+            failure = json.loads(done.stdout)
+            self.assertEqual(failure["exit_status"], exit)
+            self.assertIn(failure["error"], done.stderr)
+        else:
+            self.assertEqual(done.stdout, "")
         self.assertEqual(listing(self.here), before)
         return done
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -12,7 +13,9 @@
 #include <torch/cuda.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/gpu.h"
 #include "theseus/base/side_by_side.h"
+#include "theseus/base/units.h"
 
 namespace theseus {
 namespace {
@@ -34,9 +37,43 @@ double seconds_of_products(c10::Device device, c10::ScalarType dtype) {
 
 }  // namespace
 
+ChosenDevice choose_device(int64_t bytes) {
+  constexpr int64_t kSpare = 2'000'000'000;  // CUDA's own, and what a job needs at the least
+  const auto gpus = list_gpus();
+  if (gpus.empty()) {
+    return {c10::kCPU, ""};
+  }
+  const auto& best = *std::max_element(
+      gpus.begin(), gpus.end(), [](const Gpu& a, const Gpu& b) { return a.free < b.free; });
+  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(best.index));
+  const auto name = c10::str(
+      device, " (", best.name, ", ", bytes_text(best.free), " free of ", bytes_text(best.bytes),
+      ")");
+  if (best.free < bytes + kSpare) {
+    return {
+        c10::kCPU, c10::str(
+                       "computing on the CPU: ", name, " has less free than the ",
+                       bytes_text(bytes + kSpare), " that this takes")};
+  }
+  try {
+    const auto factor = at::ones({2, 2}, at::TensorOptions(device).dtype(at::kFloat));
+    require(at::mm(factor, factor).sum().item<float>() == 8, "a product is wrong");
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    return {
+        c10::kCPU, c10::str(
+                       "computing on the CPU: ", name, " does not work (",
+                       reason.substr(0, reason.find('\n')), ")")};
+  }
+  return {device, c10::str("computing on ", name)};
+}
+
 c10::Device parse_device(const std::string& text) {
+  if (text == "auto") {
+    return choose_device().device;
+  }
   const bool cuda = text == "cuda" || text.starts_with("cuda:");
-  require(cuda || text == "cpu", "unknown device '", text, "'; known: cpu cuda cuda:N");
+  require(cuda || text == "cpu", "unknown device '", text, "'; known: auto cpu cuda cuda:N");
   if (!cuda) {
     return c10::Device(c10::kCPU);
   }
@@ -48,7 +85,7 @@ c10::Device parse_device(const std::string& text) {
   const bool number =
       text == "cuda" || (text.size() > 5 && text.size() < 9 &&
                          digits.find_first_not_of("0123456789") == std::string::npos);
-  require(number, "unknown device '", text, "'; known: cpu cuda cuda:N");
+  require(number, "unknown device '", text, "'; known: auto cpu cuda cuda:N");
   const int index = std::stoi(digits);
   const auto count = torch::cuda::device_count();
   require(
@@ -103,6 +140,16 @@ c10::ScalarType parse_compute_dtype(const std::string& text, const std::string& 
       found != known.end(), "unknown dtype '", text, "'; known: float32 bfloat16 float16",
       more.empty() ? "" : " " + more);
   return found->second;
+}
+
+void respect_onednn_limit() {
+  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+    const char* value = std::getenv(name);
+    const std::string_view limit = value == nullptr ? "" : value;
+    if (limit.starts_with("SSE41") || limit.starts_with("AVX2") || limit == "AVX") {
+      at::globalContext().setUserEnabledMkldnn(false);
+    }
+  }
 }
 
 Tf32::Tf32(bool on) : on_(on) {

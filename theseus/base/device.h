@@ -7,9 +7,18 @@
 
 namespace theseus {
 
-// "cpu", "cuda" or "cuda:N". Throws InputError when this libtorch or this machine has no such
-// device: nothing falls back to another one.
+// "auto", "cpu", "cuda" or "cuda:N". Throws InputError when this libtorch or this machine has no such
+// device: nothing falls back to another one. "auto" is what `choose_device` says.
 c10::Device parse_device(const std::string& text);
+
+struct ChosenDevice {
+  c10::Device device;
+  std::string
+      why;  // names the GPU, or says why one that is there is not used; empty: there is none
+};
+
+// The GPU with the most free memory, where one works and has room for `bytes` and some more; else the CPU.
+ChosenDevice choose_device(int64_t bytes = 0);
 
 // The CUDA device of the n-th process of this machine: they take turns when there are fewer. Throws
 // InputError like parse_device.
@@ -33,6 +42,10 @@ class PretendFastFloat64 {
 // "float32", "bfloat16" or "float16": what the forward pass computes in. Throws InputError, which also lists
 // what `more` the caller knows.
 c10::ScalarType parse_compute_dtype(const std::string& text, const std::string& more = "");
+
+// libtorch gives products in half precision to oneDNN wherever the processor allows it, and fails where the user has
+// limited oneDNN (DNNL_MAX_CPU_ISA) to less than AVX-512. Then libtorch computes them by itself from now on.
+void respect_onednn_limit();
 
 // While it lives a GPU rounds the factors of float32 products to 10 bits, which is many times faster. So it is
 // for all threads of the program: nothing exact may run beside.

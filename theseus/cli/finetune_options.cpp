@@ -6,6 +6,7 @@
 #include "theseus/base/device.h"
 #include "theseus/base/error.h"
 #include "theseus/base/units.h"
+#include "theseus/cli/device_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
 
@@ -103,7 +104,7 @@ void FinetuneOptions::add_training(CLI::App& app) {
 void FinetuneOptions::add_running(CLI::App& app) {
   auto& how = given_;
   add_seed(app, how.seed, "of what is drawn");
-  app.add_option("--device", device_, "cpu, cuda or cuda:N")->capture_default_str();
+  add_device(app, device_);
   app.add_option("--dtype", dtype_, "compute in float32, bfloat16 or float16")
       ->capture_default_str();
   app.add_option("--threads", threads_, "processor threads (default: all)")
@@ -115,7 +116,7 @@ void FinetuneOptions::add_running(CLI::App& app) {
   app.add_flag("--fresh", how.fresh, "start over, and replace an earlier output");
 }
 
-train::FinetuneOptions FinetuneOptions::read() const {
+train::FinetuneOptions FinetuneOptions::read(bool quiet) const {
   require(
       app_->count("--alpha") == 0 || app_->count("--start-from") > 0,
       "--alpha has no effect without --start-from");
@@ -123,7 +124,8 @@ train::FinetuneOptions FinetuneOptions::read() const {
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));
   }
-  result.placement = {.device = parse_device(device_), .dtype = parse_compute_dtype(dtype_)};
+  result.placement = {
+      .device = device_of(device_, quiet, result.model), .dtype = parse_compute_dtype(dtype_)};
   result.version = THESEUS_VERSION;
   result.words = given_options(*app_);
   result.recipe = recipe_of(*app_);

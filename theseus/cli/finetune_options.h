@@ -14,7 +14,7 @@ class FinetuneOptions {
  public:
   void add(CLI::App& app);
   // Throws InputError for a value that is none. Sets the number of threads.
-  train::FinetuneOptions read() const;
+  train::FinetuneOptions read(bool quiet) const;
 
  private:
   void add_data(CLI::App& app);

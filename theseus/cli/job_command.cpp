@@ -41,7 +41,9 @@ int run_job(const TransportOptions& options, TransportOptions::For command, Job 
     auto given = options.job();
     given.align.processes = &processes;
     output::require_shared(given);
-    if (!processes.alone() && given.words.value("device", "") == "cuda") {
+    const auto device = given.words.value("device", "auto");
+    if (!processes.alone() && given.placement.device.is_cuda() &&
+        (device == "cuda" || device == "auto")) {
       given.placement.device = cuda_device_of(processes.rank_here());
     }
     JobProgress progress(options.quiet || !processes.first());

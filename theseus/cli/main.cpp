@@ -9,18 +9,34 @@
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/interrupt.h"
 #include "theseus/cli/together.h"
+#include "theseus/machine/environment.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::cli {
 namespace {
 
+bool json_wanted = false;  // whether --json is among the arguments
+
+// Every failure comes through here: words for people, and where --json is given, an object on stdout.
+int fail(const std::string& message, int code) {
+  std::fprintf(stderr, "error: %s\n", without_controls(message).c_str());
+  if (json_wanted) {
+    const nlohmann::ordered_json record = {{"error", message}, {"exit_status", code}};
+    fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  return code;
+}
+
 int report(const std::exception& error, int code) {
-  std::fprintf(stderr, "error: %s\n", without_controls(error.what()).c_str());
+  fail(error.what(), code);
   if (code == kOurBug) {
     std::fprintf(
         stderr,
@@ -71,43 +87,78 @@ int finish_output(int code) {
   return report(InputError("cannot write to standard output: " + reason), kYourInput);
 }
 
-// CLI11 only says that a command is missing.
-void mention_unknown_command(const char* word) {
-  std::fprintf(stderr, "there is no command '%s'; commands:", word);
-  for (const auto& [name, command] : all_commands()) {
-    std::fprintf(stderr, " %s", std::string(name).c_str());
-  }
-  std::fputs("\n", stderr);
-}
+using Actions = std::vector<std::pair<CLI::App*, std::function<int()>>>;
 
-int main(int argc, char** argv) {
-  catch_interrupts();
-  say_when_interrupted("interrupted");
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message
-
-  CLI::App app("Carries a fine-tune from one transformer to another, without training.", "theseus");
+Actions add_commands(CLI::App& app) {
   app.set_version_flag("--version", "theseus " THESEUS_VERSION);
   app.require_subcommand(1);
-  std::vector<std::pair<CLI::App*, std::function<int()>>> actions;
+  Actions actions;
   for (const auto& [name, command] : all_commands()) {
     auto* words = app.add_subcommand(std::string(name), std::string(command->help));
     actions.emplace_back(words, [name = name, command = command, action = command->add(*words)] {
       return act(name, *command, action);
     });
   }
+  return actions;
+}
+
+// The source of cli/launcher/help_pages.h's table, for the build.
+void print_help_pages(const CLI::App& app, const Actions& actions) {
+  const auto page = [](const std::string& command, const std::string& text) {
+    fmt::print("      {{\"{}\", R\"theseus({})theseus\"}},\n", command, text);
+  };
+  fmt::print(
+      "#include \"theseus/cli/launcher/help_pages.h\"\n\n"
+      "std::span<const theseus::cli::launcher::HelpPage> theseus::cli::launcher::help_pages() {{\n"
+      "  static const HelpPage pages[] = {{\n");
+  page("", app.help());
+  for (const auto& [words, action] : actions) {
+    page(words->get_name(), words->help("theseus"));
+  }
+  fmt::print("  }};\n  return pages;\n}}\n");
+}
+
+// What the command line lacks or has too much of, in one sentence.
+std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) {
+  const auto commands = app.get_subcommands();
+  const auto* words = commands.empty() ? &app : commands.front();
+  const auto name = commands.empty() ? "theseus" : "theseus " + words->get_name();
+  auto text = std::string(error.what());
+  if (const auto rest = app.remaining(/*recurse=*/true); !rest.empty()) {
+    const bool option = rest.front().starts_with("-");
+    text = fmt::format("{} takes no {} '{}'", name, option ? "option" : "argument", rest.front());
+    std::vector<std::string> known;
+    for (const auto* candidate : words->get_options()) {
+      for (const auto& spelling : candidate->get_lnames()) {
+        known.push_back("--" + spelling);
+      }
+    }
+    const auto given = rest.front().substr(0, rest.front().find('='));
+    const auto near = option ? machine::closest(given, known) : "";
+    text += near.empty() ? "" : "; did you mean " + near + "?";
+  }
+  return fmt::format("{}\n'{} --help' lists what there is.", text, name);
+}
+
+int main(int argc, char** argv) {
+  machine::set_what_is_read_late();
+  catch_interrupts();
+  say_when_interrupted("interrupted");
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit becomes an error message
+
+  CLI::App app("Carries a fine-tune from one transformer to another, without training.", "theseus");
+  const auto actions = add_commands(app);
+  const std::vector<std::string> given(argv + 1, argv + argc);
+  if (given == std::vector<std::string>{"--help-pages"}) {
+    print_help_pages(app, actions);
+    return finish_output(kDone);
+  }
+  json_wanted = std::find(given.begin(), given.end(), "--json") != given.end();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
-      mention_unknown_command(argv[1]);
-      return kYourInput;
-    }
-    if (error.get_exit_code() != 0) {
-      for (const auto& word : app.remaining(/*recurse=*/true)) {
-        std::fprintf(stderr, "unknown argument '%s'\n", without_controls(word).c_str());
-      }
-    }
-    return app.exit(error) == 0 ? kDone : kYourInput;
+    return error.get_exit_code() == 0 ? app.exit(error)
+                                      : fail(parse_error_text(app, error), kYourInput);
   }
   for (const auto& [words, action] : actions) {
     if (words->parsed()) {

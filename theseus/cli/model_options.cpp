@@ -1,6 +1,7 @@
 #include "theseus/cli/model_options.h"
 
 #include "theseus/base/device.h"
+#include "theseus/cli/device_option.h"
 
 namespace theseus::cli {
 
@@ -14,20 +15,17 @@ void ModelOptions::add_path(CLI::App& app, const std::string& also) {
 
 void ModelOptions::add_running(CLI::App& app) {
   app.add_option("--adapter", adapter, "PEFT LoRA adapter directory to add");
-  app.add_option("--device", device, "cpu, cuda or cuda:N")->capture_default_str();
+  add_device(app, device);
   app.add_option("--dtype", dtype, "compute in float32, bfloat16 or float16")
       ->capture_default_str();
 }
 
-model::OpenOptions ModelOptions::open_options() const {
-  return {
-      .family = family,
-      .config = config,
-      .placement = {.device = parse_device(device), .dtype = parse_compute_dtype(dtype)}};
-}
-
-model::Model ModelOptions::open() const {
-  return model::Model::open(path, open_options());
+model::Model ModelOptions::open(bool quiet) const {
+  return model::Model::open(
+      path, {.family = family,
+             .config = config,
+             .placement = {
+                 .device = device_of(device, quiet, path), .dtype = parse_compute_dtype(dtype)}});
 }
 
 }  // namespace theseus::cli

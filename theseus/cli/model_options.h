@@ -15,16 +15,15 @@ struct ModelOptions {
   std::string family;
   std::string config;
   std::string adapter;
-  std::string device = "cpu";
+  std::string device = "cpu";  // of commands that run nothing
   std::string dtype = "float32";
 
   // MODEL --family --config; `also`: other names of MODEL, as in ",--target".
   void add_path(CLI::App& app, const std::string& also = "");
   void add_running(CLI::App& app);  // --adapter --device --dtype
 
-  model::OpenOptions open_options() const;
-  // Opens the model; throws InputError. The adapter is not attached.
-  model::Model open() const;
+  // Opens the model; throws InputError. The adapter is not attached. `quiet`: the device is not named.
+  model::Model open(bool quiet = false) const;
 };
 
 }  // namespace theseus::cli

@@ -11,6 +11,7 @@
 
 #include "theseus/base/device.h"
 #include "theseus/base/error.h"
+#include "theseus/cli/device_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/maps/method.h"
@@ -270,7 +271,7 @@ void TransportOptions::add(CLI::App& app, For command) {
          "weak "
          "directions, and the update by some percent")
       ->capture_default_str();
-  app.add_option("--device", device_, "cpu, cuda or cuda:N")->capture_default_str();
+  add_device(app, device_);
   app.add_option("--threads", threads_, "processor threads (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
   app.add_flag("--json", json, "print JSON");
@@ -349,7 +350,7 @@ output::JobOptions TransportOptions::job() const {
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));
   }
-  job.placement.device = parse_device(device_);
+  job.placement.device = device_of(device_, quiet);
   job.placement.tf32 = dtype_ == "tf32";
   require(
       !job.placement.tf32 || job.placement.device.is_cuda(),

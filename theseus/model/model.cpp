@@ -5,7 +5,9 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/device.h"
 #include "theseus/base/error.h"
+#include "theseus/machine/environment.h"
 #include "theseus/model/attach.h"
 #include "theseus/model/layers.h"
 
@@ -74,6 +76,8 @@ void read_generation_config(
 
 Model Model::open(const fs::path& path, const OpenOptions& options) {
   return with_context("opening " + path.string(), [&] {
+    machine::set_what_is_read_late();
+    respect_onednn_limit();
     Model model;
     model.location_ = locate(path, options);
     const auto& family = find_plugin(all_families(), "model family", model.location_.family);

@@ -1,5 +1,6 @@
 #include "theseus/output/job_notes.h"
 
+#include "theseus/base/machine_notes.h"
 #include "theseus/maps/method.h"
 #include "theseus/output/carried_head.h"
 #include "theseus/output/record.h"
@@ -72,6 +73,8 @@ std::vector<std::string> notes_before(
     const auto left = notes_on_update(plan, opened);
     notes.insert(notes.end(), left.begin(), left.end());
   }
+  const auto machine = machine_notes(options.placement.device, options.placement.dtype);
+  notes.insert(notes.end(), machine.begin(), machine.end());
   if (carry_sentence_head(options, opened)) {
     notes.emplace_back(
         "the head that lies beside the tuned encoder comes with it, through the alignment's map of "

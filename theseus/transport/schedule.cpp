@@ -7,13 +7,10 @@
 #include <mutex>
 
 #include <ATen/ATen.h>
-#include <c10/core/DeviceGuard.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/gpu.h"
 #include "theseus/transport/stage_cost.h"
-
-// Of libtorch's CUDA, where it has one.
-extern "C" int cudaMemGetInfo(size_t* free, size_t* all) __attribute__((weak));
 
 namespace theseus::transport {
 namespace {
@@ -70,12 +67,9 @@ int64_t available_memory(c10::Device device) {
     if (const auto known = first.find(device.index()); known != first.end()) {
       return known->second;
     }
-    size_t free = 0, all = 0;
-    const c10::DeviceGuard guard(device);
-    require(
-        cudaMemGetInfo != nullptr && cudaMemGetInfo(&free, &all) == 0,
-        "cannot tell how much memory ", device, " has free; say --memory");
-    return first[device.index()] = static_cast<int64_t>(free);
+    const auto memory = memory_of_gpu(device.index());
+    require(memory.has_value(), "cannot tell how much memory ", device, " has free; say --memory");
+    return first[device.index()] = memory->first;
   }
   std::ifstream file("/proc/meminfo");
   for (std::string word; file >> word;) {

@@ -10,11 +10,11 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include "theseus/base/device.h"
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/compare_text.h"
+#include "theseus/cli/device_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/evaluate/compare_inputs.h"
@@ -99,7 +99,7 @@ int run(const Options& options) {
     at::set_num_threads(static_cast<int>(options.threads));
   }
   compare.evaluate.feed.threads = at::get_num_threads();
-  compare.job.placement.device = parse_device(options.device);
+  compare.job.placement.device = device_of(options.device, options.quiet);
   compare.job.version = THESEUS_VERSION;
   JobProgress progress(options.quiet);
   const auto record = theseus::evaluate::compare(
@@ -181,7 +181,7 @@ std::function<int()> add(CLI::App& app) {
       ->check(strength_error);
   add_seed(app, compare.job.align.sampling.seed, "of the calibration's examples");
   app.add_option("--out", options->out, "directory for the table and what it rests on")->required();
-  app.add_option("--device", options->device, "cpu, cuda or cuda:N")->capture_default_str();
+  add_device(app, options->device);
   app.add_option("--threads", options->threads, "processor threads (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
   app.add_flag("--fresh", compare.fresh, "start over; replace an earlier comparison");

@@ -33,7 +33,7 @@ int run(const Options& options) {
   require(
       options.alignment.empty() || !options.head.empty(),
       "--alignment is what --head is carried through, and there is no --head");
-  auto model = options.model.open();
+  auto model = options.model.open(options.quiet);
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
     output::take_sentence_head(options.model.adapter, model);

@@ -23,7 +23,7 @@ struct Options {
 
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;  // but where they are asked for
-  const auto how = options.training.read();
+  const auto how = options.training.read(options.quiet);
   JobProgress progress(options.quiet);
   const auto record = train::finetune(
       how, [&](double done, double all, const std::string& doing) { progress(done, all, doing); });

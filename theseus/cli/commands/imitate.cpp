@@ -6,9 +6,9 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include "theseus/base/device.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
+#include "theseus/cli/device_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/recipe.h"
@@ -31,7 +31,7 @@ int run(const Options& options) {
   if (options.threads > 0) {
     at::set_num_threads(static_cast<int>(options.threads));
   }
-  given.job.placement.device = parse_device(options.device);
+  given.job.placement.device = device_of(options.device, options.quiet);
   given.job.version = THESEUS_VERSION;
   given.job.words = given_options(*options.app);
   given.job.recipe = recipe_of(*options.app);
@@ -108,7 +108,7 @@ std::function<int()> add(CLI::App& app) {
          "seconds between saves, from which the same command goes on after an interruption")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--device", options->device, "cpu, cuda or cuda:N")->capture_default_str();
+  add_device(app, options->device);
   app.add_option("--threads", options->threads, "processor threads (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
   app.add_flag("--json", options->json, "print JSON");

@@ -79,7 +79,7 @@ nlohmann::ordered_json measured(const Options& options, const theseus::evaluate:
       !options.label_free || (!options.alignment.empty() && !options.tuned.empty()),
       "--label-free compares with what the tuned old model does: give --alignment and --tuned");
   require_effect(options);
-  auto model = options.model.open();
+  auto model = options.model.open(options.quiet);
   auto update = find_update(options, model);
   theseus::evaluate::scale(update, options.scales);
   if (options.label_free) {

@@ -1,0 +1,23 @@
+#include "theseus/machine/suggest.h"
+
+#include <gtest/gtest.h>
+
+namespace theseus::machine {
+namespace {
+
+const std::vector<std::string> kKnown = {"align", "evaluate", "plan", "transport"};
+
+TEST(Suggest, FindsTheWordThatWasMeant) {
+  EXPECT_EQ(closest("transprot", kKnown), "transport");
+  EXPECT_EQ(closest("evalute", kKnown), "evaluate");
+  EXPECT_EQ(closest("paln", kKnown), "plan");
+}
+
+TEST(Suggest, FindsNothingForAnotherWord) {
+  EXPECT_EQ(closest("banana", kKnown), "");
+  EXPECT_EQ(closest("", kKnown), "");
+  EXPECT_EQ(closest(std::string(10'000, 'a'), kKnown), "");
+}
+
+}  // namespace
+}  // namespace theseus::machine

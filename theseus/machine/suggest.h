@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace theseus::machine {
+
+// The known word that `word` was most likely meant to be, or "" when none is near: at most one letter in
+// three is wrong, missing, added, or swapped with its neighbour.
+std::string closest(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace theseus::machine
