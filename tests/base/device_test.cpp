@@ -20,7 +20,7 @@ TEST(ParseDevice, RefusesOtherWords) {
   for (const char* text : {"", "CPU", "cpu:0", "gpu", "cudax", "mps"}) {
     EXPECT_EQ(
         error_of([&] { parse_device(text); }),
-        std::string("unknown device '") + text + "'; known: cpu cuda cuda:N");
+        std::string("unknown device '") + text + "'; known: auto cpu cuda cuda:N");
   }
 }
 

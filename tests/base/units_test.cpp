@@ -5,6 +5,14 @@
 namespace theseus {
 namespace {
 
+TEST(DurationText, IsInTheUnitThatPeopleWouldUse) {
+  EXPECT_EQ(duration_text(0.2), "0 s");
+  EXPECT_EQ(duration_text(99.4), "99 s");
+  EXPECT_EQ(duration_text(100), "2 minutes");
+  EXPECT_EQ(duration_text(5'900), "98 minutes");
+  EXPECT_EQ(duration_text(6'000), "1.7 hours");
+}
+
 TEST(Units, Bytes) {
   EXPECT_EQ(bytes_text(0), "0 bytes");
   EXPECT_EQ(bytes_text(999), "999 bytes");

@@ -21,6 +21,19 @@ std::string bytes_text(int64_t bytes) {
   return text;
 }
 
+std::string duration_text(double seconds) {
+  const double minutes = seconds / 60, hours = minutes / 60;
+  char text[32];
+  if (seconds < 99.5) {
+    std::snprintf(text, sizeof text, "%.0f s", seconds);
+  } else if (minutes < 99.5) {
+    std::snprintf(text, sizeof text, "%.0f minutes", minutes);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f hours", hours);
+  }
+  return text;
+}
+
 std::string count_text(int64_t count) {
   const auto digits = std::to_string(count);
   std::string text;

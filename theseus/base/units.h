@@ -5,7 +5,8 @@
 
 namespace theseus {
 
-std::string bytes_text(int64_t bytes);  // "12.3 MB", decimal as disks are sold
-std::string count_text(int64_t count);  // "1,234,567"
+std::string bytes_text(int64_t bytes);      // "12.3 MB", decimal as disks are sold
+std::string duration_text(double seconds);  // "12 s", "3 minutes", "1.5 hours"
+std::string count_text(int64_t count);      // "1,234,567"
 
 }  // namespace theseus

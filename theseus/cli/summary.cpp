@@ -157,6 +157,12 @@ std::string plan_text(const ordered_json& plan, bool every) {
   if (plan.contains("schedule")) {
     text += schedule_text(plan.at("schedule"));
   }
+  if (plan.contains("seconds")) {
+    text += fmt::format(
+        "time         about {} on {}, when nothing else runs there\n",
+        duration_text(plan.at("seconds").get<double>()),
+        plan.at("schedule").at("memory_of").get<std::string>());
+  }
   text += fmt::format(
       "disk         {} for the output as {} and what is kept until then\n",
       bytes_text(plan.at("disk_bytes").get<int64_t>()), plan.at("write").get<std::string>());

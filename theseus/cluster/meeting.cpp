@@ -121,6 +121,9 @@ std::optional<int> Meeting::find_end() const {
     }
     const auto status = std::stoi(text_of(store_->get(kStatus)));
     leave();
+    if (place_.first()) {
+      wait_for_others(5s);  // else they would find the store gone, and not why
+    }
     return status;
   });
 }

@@ -18,6 +18,7 @@
 #include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/transport/alignment.h"
+#include "theseus/transport/duration.h"
 
 namespace theseus::output {
 namespace {
@@ -63,6 +64,16 @@ class Library {
   fs::path path_;
 };
 
+// Weights that are read, and what is written.
+int64_t bytes_moved(const Opened& opened, int64_t written) {
+  for (const auto* model : {&opened.source, &opened.target}) {
+    for (const auto& tensor : model->checkpoint().tensors()) {
+      written += static_cast<int64_t>(tensor.bytes);
+    }
+  }
+  return written;
+}
+
 }  // namespace
 
 ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) {
@@ -83,6 +94,9 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
     const auto schedule = maps.aligner->schedule(transport::spaces_of(plan));
     record["schedule"] = describe_schedule(schedule, options.placement.device);
     record["disk_bytes"] = disk_needed(write, opened.target, plan, &schedule);
+    record["seconds"] = transport::seconds_of(
+        schedule.cost, bytes_moved(opened, record["disk_bytes"].get<int64_t>()),
+        transport::measure_rates(options.placement.device, options.placement.dtype));
   } else {
     record["depth"] = opened.alignment->about().at("depth");
     record["disk_bytes"] = disk_needed(write, opened.target, plan, nullptr);

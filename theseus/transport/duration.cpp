@@ -1,0 +1,34 @@
+// seconds = start + sum over kinds of work of  operations / (rate of products * efficiency) + bytes / rate of files
+//
+// The efficiencies say how much of the rate of large products each kind of work reached, where it was measured
+// (bench/RESULTS.md): a pass also computes what is no product, and decompositions are products only in part.
+
+#include "theseus/transport/duration.h"
+
+#include "theseus/base/rates.h"
+
+namespace theseus::transport {
+namespace {
+
+constexpr double kStart = 1;           // libraries, opening files
+constexpr double kBytesASecond = 1e9;  // read from and written to files
+constexpr double kForward = 0.6, kStatistics = 0.8, kSolve = 0.3, kCarry = 0.7;
+
+}  // namespace
+
+Rates measure_rates(c10::Device device, c10::ScalarType dtype_of_passes) {
+  Rates rates;
+  rates.float32 = product_rate(device, c10::kFloat);
+  rates.float64 = product_rate(device, c10::kDouble);
+  rates.passes =
+      dtype_of_passes == c10::kFloat ? rates.float32 : product_rate(device, dtype_of_passes);
+  return rates;
+}
+
+double seconds_of(const Cost& cost, int64_t bytes, const Rates& rates) {
+  return kStart + cost.forward / (kForward * rates.passes) +
+         cost.statistics / (kStatistics * rates.float32) + cost.solve / (kSolve * rates.float64) +
+         cost.carry / (kCarry * rates.float32) + static_cast<double>(bytes) / kBytesASecond;
+}
+
+}  // namespace theseus::transport
