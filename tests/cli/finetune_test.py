@@ -74,6 +74,30 @@ class Digits(DigitsTest):
         self.assertLess(float(last[2]), float(last[1]))
         self.assertIn("<svg", (self.here / "report.html").read_text())
 
+    def test_what_was_learnt_is_not_lost_to_rounding(self):
+        """A base in float16, and steps that are too small for it: what is written is float32."""
+        half = self.here / "half"
+        shutil.copytree(self.models / "base", half)
+        change_weights(half, lambda tensors: tensors.update(
+            {name: tensor("F16", one.shape, one.values()) for name, one in tensors.items()}))
+        change_json(half / "config.json", {"torch_dtype": "float16"})
+        for more, dtype in (([], "F32"), (["--output-dtype", "target"], "F16")):
+            out = f"of_{dtype}"
+            record = self.finetune("--validate-every", "3", *more, model=half, out=out, rate="1e-6",
+                                   steps=3)
+            tensors = read_safetensors(self.here / out / "model.safetensors")
+            self.assertEqual({one.dtype for one in tensors.values()}, {dtype})
+            word = {"F32": "float32", "F16": "float16"}[dtype]
+            config = json.loads((self.here / out / "config.json").read_text())
+            self.assertEqual(config["torch_dtype"], word)
+            self.assertEqual(record["output_dtype"]["written"], word)
+            lost = record["output_dtype"]["lost"]
+            self.assertTrue(lost < 1e-3 if dtype == "F32" else lost > 0.05, lost)
+            self.assertIn("of the update's square", json.dumps(record["notes"]))
+            self.assertIn("of the update's square", (self.here / out / "README.md").read_text())
+        coarse = self.finetune(model=half, out="coarse")  # the same base, and steps it can hold
+        self.assertEqual(coarse["output_dtype"]["written"], "float16")
+
     def test_recipe(self):
         """What was written says how, and 'run' repeats it from anywhere, to the same bytes."""
         self.finetune("--freeze", "mlp", "--freeze", "*.bias", "--freeze=cls_token", steps=3)

@@ -21,10 +21,30 @@ TEST(AddDelta, IsTheSumRoundedOnce) {
     EXPECT_TRUE(at::equal(sum.value, expected)) << dtype;
     const auto step = 0.25 * delta.to(at::kDouble);
     const auto lost = step - (expected.to(at::kDouble) - base.to(at::kDouble));
-    EXPECT_NEAR(sum.norm_squared / step.square().sum().item<double>(), 1, 1e-12);
-    EXPECT_NEAR(sum.lost_squared / lost.square().sum().item<double>(), 1, 1e-12) << dtype;
+    EXPECT_NEAR(sum.addition.norm_squared / step.square().sum().item<double>(), 1, 1e-12);
+    EXPECT_NEAR(sum.addition.lost_squared / lost.square().sum().item<double>(), 1, 1e-12) << dtype;
     EXPECT_TRUE(sum.finite);
   }
+}
+
+TEST(AddDelta, MayBeStoredInAnotherDtype) {
+  at::manual_seed(8);
+  const auto delta = at::randn({3, 70'001}) * 1e-3F;
+  for (const auto from : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    for (const auto to : {at::kFloat, at::kHalf, at::kBFloat16}) {
+      const auto base = at::randn({3, 70'001}).to(from);
+      const auto sum = add_delta(base, delta, 0.5, to);
+      const auto expected = (base.to(at::kFloat) + 0.5F * delta).to(to);
+      EXPECT_TRUE(at::equal(sum.value, expected)) << from << " to " << to;
+      const auto there = (expected.to(at::kDouble) - base.to(at::kDouble)).square().sum();
+      EXPECT_NEAR(sum.addition.arrived_squared / there.item<double>(), 1, 1e-12);
+      const auto whole = base.to(at::kDouble).square().sum().item<double>();
+      EXPECT_NEAR(sum.addition.base_squared / whole, 1, 1e-12);
+    }
+  }
+  tests::expect_parts(
+      tests::error_of([] { add_delta(at::ones({1}, at::kDouble), at::ones({1}), 1, at::kHalf); }),
+      "Double", "Half");
 }
 
 TEST(AddDelta, Float64StaysFloat64) {
@@ -37,7 +57,7 @@ TEST(AddDelta, NothingAddedKeepsTheBits) {
   const auto sum = add_delta(base, at::zeros({2}), 3);
   EXPECT_TRUE(std::signbit(sum.value[0].item<float>()));
   EXPECT_FALSE(std::signbit(sum.value[1].item<float>()));
-  EXPECT_EQ(sum.norm_squared, 0);
+  EXPECT_EQ(sum.addition.norm_squared, 0);
 }
 
 TEST(AddDelta, TakesAnyStridesAndScalars) {
@@ -56,8 +76,8 @@ TEST(AddDelta, ThreadsChangeNothing) {
   at::set_num_threads(1);
   const auto one = add_delta(base, delta, 0.1);
   at::set_num_threads(threads);
-  EXPECT_EQ(many.norm_squared, one.norm_squared);
-  EXPECT_EQ(many.lost_squared, one.lost_squared);
+  EXPECT_EQ(many.addition.norm_squared, one.addition.norm_squared);
+  EXPECT_EQ(many.addition.lost_squared, one.addition.lost_squared);
   EXPECT_TRUE(at::equal(many.value, one.value));
 }
 

@@ -237,7 +237,7 @@ TEST(WriteModel, TensorsMayComeInAnyOrder) {
     };
     const ScratchDir whole, parts;
     const auto expected = write_model(target, whole.path(), delta, 0.5);
-    ModelWriter writer(target, parts.path(), 0.5);
+    ModelWriter writer(target, parts.path(), 0.5, layout_of(target));
     writer.write({tensors.back(), tensors[2], "no such tensor"}, delta);
     writer.write({tensors[1], tensors[2]}, delta);
     EXPECT_THROW(Checkpoint::open(parts.path()), InputError) << name;  // nothing appears yet

@@ -49,7 +49,8 @@ TEST_P(NewHead, IsWrittenAndOpenedAgain) {
     trainable.leaves().at(head.module + ".bias").detach().copy_(at::arange(3));
     expected = model.forward(inputs).at("logits").detach();
     EXPECT_EQ(expected.size(1), 3);
-    const auto written = write_tuned(model, trainable.leaves(), head, scratch.path());
+    const auto written =
+        write_tuned(model, trainable.leaves(), head, output::OutputDtype::kAuto, scratch.path());
     EXPECT_EQ(written.norm, 0);  // the encoder is as it was
   }
   EXPECT_EQ(gradient::head_classes(model), 0);

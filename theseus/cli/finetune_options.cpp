@@ -112,6 +112,7 @@ void FinetuneOptions::add_running(CLI::App& app) {
   app.add_option("--save-every", how.save_every, "seconds between two saves of unfinished work")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--output-dtype", output_dtype_, kOutputDtypeHelp)->capture_default_str();
   app.add_flag("--resume", how.resume, "go on with unfinished work, and fail without any");
   app.add_flag("--fresh", how.fresh, "start over, and replace an earlier output");
 }
@@ -120,7 +121,11 @@ train::FinetuneOptions FinetuneOptions::read(bool quiet) const {
   require(
       app_->count("--alpha") == 0 || app_->count("--start-from") > 0,
       "--alpha has no effect without --start-from");
+  require(
+      app_->count("--output-dtype") == 0 || app_->count("--lora") == 0,
+      "--output-dtype is for a model, and --lora writes an adapter");
   auto result = given_;
+  result.output_dtype = output::parse_output_dtype(output_dtype_);
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));
   }

@@ -22,7 +22,7 @@ class FinetuneOptions {
   void add_running(CLI::App& app);
 
   train::FinetuneOptions given_;
-  std::string device_ = "cpu", dtype_ = "float32";
+  std::string device_ = "cpu", dtype_ = "float32", output_dtype_ = "auto";
   int64_t threads_ = 0;
   const CLI::App* app_ = nullptr;
 };

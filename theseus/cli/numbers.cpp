@@ -36,6 +36,13 @@ std::string strength_error(const std::string& text) {
                                      : "'" + text + "' is no strength; expected at most 1e6";
 }
 
+std::string output_strength_error(const std::string& text) {
+  const auto error = strength_error(text);
+  return error.empty() && std::stod(text) == 0
+             ? "a strength of 0 leaves nothing of the update: the output would be the base model"
+             : error;
+}
+
 std::string split_error(const std::string& text) {
   try {
     if (text.empty() || text == "train" || text == "val" || text == "test" ||

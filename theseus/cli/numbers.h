@@ -6,6 +6,11 @@
 
 namespace theseus::cli {
 
+constexpr const char* kOutputDtypeHelp =
+    "what a model is stored in: auto (the base's own, or float32 where more than 5 % of the "
+    "update's "
+    "square would be lost to rounding), target (the base's own), float32, bfloat16 or float16";
+
 // Checks of CLI11: an empty text, or what is wrong.
 
 // "0.5". CLI11 would only say that it could not convert.
@@ -14,6 +19,8 @@ std::string number_error(const std::string& text);
 std::string whole_number_error(const std::string& text);
 // Of an update: a finite number, and small enough that weights of any size stay finite.
 std::string strength_error(const std::string& text);
+// The same, of a strength that makes an output: not 0 either.
+std::string output_strength_error(const std::string& text);
 
 // A split as users name it: train, val, test, or a part of one or of what there is. The library knows other words
 // besides.

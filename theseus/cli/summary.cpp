@@ -166,6 +166,10 @@ std::string plan_text(const ordered_json& plan, bool every) {
   text += fmt::format(
       "disk         {} for the output as {} and what is kept until then\n",
       bytes_text(plan.at("disk_bytes").get<int64_t>()), plan.at("write").get<std::string>());
+  if (plan.contains("output_dtype")) {
+    text +=
+        fmt::format("stored in    {}\n", plan.at("output_dtype").at("written").get<std::string>());
+  }
   return text + notes_text(plan);
 }
 
@@ -183,9 +187,10 @@ std::string result_text(const ordered_json& record, const std::string& out) {
         100 * record.at("update").at("left_behind_share").get<double>());
   }
   if (record.contains("rounding_loss")) {
+    const auto& stored = record.at("output_dtype");
     text += fmt::format(
-        "rounding     {:.2g} % of the update lost to the target's dtype\n",
-        100 * record.at("rounding_loss").get<double>());
+        "stored in    {}; {:.2g} % of the update's square is lost to rounding\n",
+        stored.at("written").get<std::string>(), 100 * stored.at("lost").get<double>());
   }
   double worst = 0;
   size_t isometries = 0;
@@ -214,7 +219,9 @@ std::string several_text(
         update.at("carried_norm").get<double>(), 100 * update.at("left_behind_share").get<double>(),
         records[i].contains("rounding_loss")
             ? fmt::format(
-                  ", {:.2g} % lost by rounding", 100 * records[i].at("rounding_loss").get<double>())
+                  ", {:.2g} % lost by rounding to {}",
+                  100 * records[i].at("output_dtype").at("lost").get<double>(),
+                  records[i].at("output_dtype").at("written").get<std::string>())
             : "",
         records[i].contains("there_before") ? "; it was there already" : "");
     for (const auto& note : records[i].at("notes")) {

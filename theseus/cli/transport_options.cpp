@@ -260,10 +260,13 @@ void TransportOptions::add(CLI::App& app, For command) {
     app.add_flag("--partial", job_.partial, "leave behind what the calibration does not reach");
     app.add_option("--alpha", job_.alpha, "strength of the update")
         ->capture_default_str()
-        ->check(strength_error);
+        ->check(output_strength_error);
     app.add_option(
         "--write", job_.write,
         "model, update or adapter (default: adapter for an adapter, else model)");
+    if (command != For::kDiagnose) {
+      app.add_option("--output-dtype", output_dtype_, kOutputDtypeHelp)->capture_default_str();
+    }
   }
   app.add_option(
          "--dtype", dtype_,
@@ -376,6 +379,7 @@ output::JobOptions TransportOptions::job() const {
        {"rows", transport::Statistics::kRows}});
   job.align.depth = transport::parse_depth(depth_.empty() ? "match" : depth_);
   chosen<int>("write", job.write, {{"", 0}, {"model", 1}, {"update", 2}, {"adapter", 3}});
+  job.output_dtype = output::parse_output_dtype(output_dtype_);
   job.align.memory = memory_.empty() ? 0 : parse_bytes(memory_);
   job.version = THESEUS_VERSION;
   job.words = given_options(*app_);

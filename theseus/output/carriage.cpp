@@ -14,6 +14,7 @@
 #include "theseus/base/stopwatch.h"
 #include "theseus/output/assembly.h"
 #include "theseus/output/carried_head.h"
+#include "theseus/output/config_file.h"
 #include "theseus/output/follow.h"
 #include "theseus/output/job_notes.h"
 #include "theseus/output/model_card.h"
@@ -51,6 +52,10 @@ void require_factors(
           " as a whole, which an adapter for another model cannot hold; use --write model");
     }
   }
+}
+
+Deltas deltas_of(const Assembly& assembly) {
+  return [&](const std::string& tensor) { return assembly.delta(tensor); };
 }
 
 // A target block's tensors with the update on them, from the groups that are on disk.
@@ -158,7 +163,9 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     schedule_ = maps_->aligner->schedule(transport::spaces_of(plan_));
   }
   require_space(
-      work_.path(), disk_needed(write_, opened_.target, plan_, schedule_ ? &*schedule_ : nullptr),
+      work_.path(),
+      disk_needed(
+          write_, options_.output_dtype, opened_.target, plan_, schedule_ ? &*schedule_ : nullptr),
       "the output");
   if (opened_.alignment) {
     opened_.alignment->require_maps(transport::spaces_of(plan_));
@@ -173,7 +180,9 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
 }
 
 void Carriage::align_and_carry(const transport::Watch& watch) {
-  prepare_writer();
+  if (writes_as_it_goes()) {
+    prepare_writer(nullptr);
+  }
   const transport::Sink sink{
       .stage =
           [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
@@ -217,10 +226,29 @@ void Carriage::carry(int64_t stage, const MapSet& found) {
   }
 }
 
-void Carriage::prepare_writer() {
-  if (write_ == "model" && !writer_) {
-    writer_.emplace(opened_.target, work_.staged(), options_.alpha);
+bool Carriage::writes_as_it_goes() const {
+  return options_.output_dtype != OutputDtype::kAuto || !has_halves(layout_of(opened_.target));
+}
+
+void Carriage::prepare_writer(const Assembly* assembly) {
+  if (write_ != "model" || writer_) {
+    return;
   }
+  storage_ = choose_storage(opened_.target, options_.output_dtype, [&](const ModelLayout& layout) {
+    return try_adding(opened_.target, layout, deltas_of(*assembly), options_.alpha);
+  });
+  writer_.emplace(opened_.target, work_.staged(), options_.alpha, storage_->layout);
+}
+
+Addition Carriage::addition_of(
+    const Assembly& assembly, const std::optional<WrittenModel>& written) const {
+  if (written) {
+    return written->addition;
+  }
+  // An adapter is applied to activations in float32 at best, and nobody knows the strength of an update yet.
+  const auto layout = with_dtype(layout_of(opened_.target), OutputDtype::kFloat32);
+  return try_adding(
+      opened_.target, layout, deltas_of(assembly), write_ == "update" ? 1 : options_.alpha);
 }
 
 std::function<void()> Carriage::end_group(int64_t first) {
@@ -255,7 +283,7 @@ void Carriage::store(int64_t first, Group group, const ordered_json& rows) {
   CarriedFiles files(files_.directory());
   files.open(first);
   const Assembly assembly(target, files);
-  writer_->write(tensors, [&](const std::string& tensor) { return assembly.delta(tensor); });
+  writer_->write(tensors, deltas_of(assembly));
 }
 
 ordered_json Carriage::deliver(const transport::Watch& watch) {
@@ -268,18 +296,27 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   Seconds seconds = maps_->aligner ? maps_->aligner->seconds() : Seconds();
   std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
   SideFiles side;
+  std::vector<std::string> corrected;
   if (const auto head = carry_sentence_head(options_, opened_)) {
     write_sentence_head(*head, work_.staged());
   }
   if (write_ == "model") {
-    prepare_writer();
-    written =
-        writer_->finish([&](const std::string& tensor) { return assembly.delta(tensor); }, writing);
+    watch(0, 1, "choosing the dtype");
+    prepare_writer(&assembly);
+    written = writer_->finish(deltas_of(assembly), writing);
     side = copy_side_files(opened_.target, work_.staged(), {kRecordFile, kRecipeFile, kCardFile});
+    corrected = set_config_dtype(opened_.target, work_.staged(), dtype_name(storage_->written));
   } else if (write_ == "update") {
     write_update_file(opened_, plan_, assembly, work_.staged(), writing);
   } else {
     write_adapter_files(options_, opened_, assembly, work_.staged());
+  }
+
+  const auto addition = addition_of(assembly, written);
+  if (write_ == "update") {
+    require_not_zero(addition);
+  } else {
+    require_arrival(addition, options_.alpha, storage_ ? storage_->written : at::kFloat);
   }
 
   stopwatch.emplace(seconds, "record");
@@ -290,13 +327,21 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   record["update"]["carried_norm"] = carried_norm(record["parameters"]);
   if (written) {
     record["rounding_loss"] = written->rounding_loss;
+    record["output_dtype"] = describe_storage(*storage_, addition.lost());
   }
   if (maps_->mask) {
     record["mask"] = maps_->mask->describe();
   }
   record["spaces"] =
       opened_.alignment ? ordered_json(opened_.alignment->about().at("spaces")) : files_.rows();
-  auto notes = notes_before(options_, opened_, *maps_, plan_, write_);
+  auto notes = notes_on_size(addition);
+  if (written) {
+    const auto stored = notes_on_storage(*storage_, addition.lost());
+    notes.insert(notes.end(), stored.begin(), stored.end());
+  }
+  for (const auto& more : {corrected, notes_before(options_, opened_, *maps_, plan_, write_)}) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
   for (const auto& file : side.left_out) {
     notes.push_back("not copied: " + file);
   }

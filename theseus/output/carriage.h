@@ -10,8 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "theseus/base/side_by_side.h"
+#include "theseus/output/assembly.h"
 #include "theseus/output/carried_files.h"
 #include "theseus/output/job_maps.h"
+#include "theseus/output/output_dtype.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/output/write_model.h"
 #include "theseus/transport/carry.h"
@@ -40,7 +42,11 @@ class Carriage {
   nlohmann::ordered_json deliver(const transport::Watch& watch);
 
  private:
-  void prepare_writer();
+  // What can be written while maps are made: not where the dtype depends on all that is carried.
+  bool writes_as_it_goes() const;
+  void prepare_writer(const Assembly* assembly);
+  // Of what is carried, on the target; of the output where that is a model.
+  Addition addition_of(const Assembly& assembly, const std::optional<WrittenModel>& written) const;
   using Group = std::map<std::string, transport::Carried>;
   // What puts the group that began with stage `first` on disk.
   std::function<void()> end_group(int64_t first);
@@ -56,7 +62,8 @@ class Carriage {
   std::vector<transport::Disposition> plan_;
   std::optional<transport::Schedule> schedule_;
   std::optional<transport::Carrier> carrier_;
-  std::optional<ModelWriter> writer_;  // of the output, when it is a model
+  std::optional<Storage> storage_;     // of the output, when it is a model
+  std::optional<ModelWriter> writer_;  // of the same
   Group group_;                        // what has come of a group so far
   nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
 };

@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/write.h"
+#include "theseus/output/config_file.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/side_files.h"
@@ -104,16 +105,30 @@ transport::Imitation fitted(
       opened.source, *opened.update, opened.target, calibrations, given.fit, memory);
 }
 
+// Adds to the record what became of the change.
 void write_tensors(
     const ImitateJob& given,
     const Opened& opened,
     const transport::Imitation& found,
-    const std::filesystem::path& directory) {
+    const std::filesystem::path& directory,
+    ordered_json& record) {
   const Deltas deltas = [&](const std::string& tensor) {
     const auto delta = found.deltas.find(tensor);
     return delta == found.deltas.end() ? at::Tensor() : delta->second;
   };
+  const auto& target = opened.target;
+  const auto note = [&](const std::vector<std::string>& notes) {
+    for (const auto& text : notes) {
+      record["notes"].push_back(text);
+    }
+  };
+  const auto added_to = [&](const ModelLayout& layout) {
+    return try_adding(target, layout, deltas, given.job.write == "update" ? 1 : given.job.alpha);
+  };
   if (given.job.write == "update") {
+    const auto addition = added_to(with_dtype(layout_of(target), OutputDtype::kFloat32));
+    require_not_zero(addition);
+    note(notes_on_size(addition));
     std::vector<UpdateEntry> entries;
     for (const auto& [tensor, delta] : found.deltas) {
       entries.push_back({.tensor = tensor, .shape = delta.sizes().vec()});
@@ -121,8 +136,15 @@ void write_tensors(
     write_update(directory, entries, deltas);
     return;
   }
-  write_model(opened.target, directory, deltas, given.job.alpha);
-  copy_side_files(opened.target, directory, {kRecordFile, kRecipeFile, kCardFile});
+  const auto storage = choose_storage(target, given.job.output_dtype, added_to);
+  const auto written = write_model(target, directory, deltas, given.job.alpha, {}, storage.layout);
+  require_arrival(written.addition, given.job.alpha, storage.written);
+  copy_side_files(target, directory, {kRecordFile, kRecipeFile, kCardFile});
+  record["rounding_loss"] = written.rounding_loss;
+  record["output_dtype"] = describe_storage(storage, written.addition.lost());
+  note(notes_on_size(written.addition));
+  note(notes_on_storage(storage, written.addition.lost()));
+  note(set_config_dtype(target, directory, dtype_name(storage.written)));
 }
 
 }  // namespace
@@ -132,6 +154,9 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   require(
       job.write == "model" || job.write == "update", "--write: '", job.write,
       "' is none of: model update");
+  require(
+      job.write == "model" || !job.words.contains("output-dtype"),
+      "--output-dtype is for a model, and this job writes an update; give --write model");
   require(!job.calibration.empty(), "imitation needs examples of the new kind: give --calibration");
   auto opened = open_all(job, watch);
   std::vector<const stats::Calibration*> calibrations = {opened.find_calibration()};
@@ -165,7 +190,7 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
         "the bases may read badly");
   }
   work.keep();
-  write_tensors(given, opened, found, work.staged());
+  write_tensors(given, opened, found, work.staged(), record);
   write_json(work.staged() / kRecordFile, record);
   write_text(work.staged() / kRecipeFile, job.recipe);
   auto card = record;

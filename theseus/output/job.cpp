@@ -93,17 +93,20 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
     maps.aligner->set_loads(transport::loads_of(plan, opened.update ? &*opened.update : nullptr));
     const auto schedule = maps.aligner->schedule(transport::spaces_of(plan));
     record["schedule"] = describe_schedule(schedule, options.placement.device);
-    record["disk_bytes"] = disk_needed(write, opened.target, plan, &schedule);
+    record["disk_bytes"] = disk_needed(write, options.output_dtype, opened.target, plan, &schedule);
     record["seconds"] = transport::seconds_of(
         schedule.cost, bytes_moved(opened, record["disk_bytes"].get<int64_t>()),
         transport::measure_rates(options.placement.device, options.placement.dtype));
   } else {
     record["depth"] = opened.alignment->about().at("depth");
-    record["disk_bytes"] = disk_needed(write, opened.target, plan, nullptr);
+    record["disk_bytes"] = disk_needed(write, options.output_dtype, opened.target, plan, nullptr);
   }
   record["parameters"] = describe_plan(plan);
   record["totals"] = totals_of(record["parameters"]);
   record["notes"] = notes_before(options, opened, maps, plan, write);
+  if (write == "model") {
+    record["output_dtype"] = plan_storage(opened.target, options.output_dtype);
+  }
   return record;
 }
 

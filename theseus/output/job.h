@@ -8,6 +8,7 @@
 
 #include "theseus/data/examples.h"
 #include "theseus/gradient/signs.h"
+#include "theseus/output/output_dtype.h"
 #include "theseus/transport/aligner.h"
 #include "theseus/transport/plan.h"
 
@@ -33,6 +34,7 @@ struct JobOptions {
   bool partial = false;  // leave behind what the calibration does not reach
   double alpha = 1;
   std::string write;  // model, update, adapter; empty: adapter for an adapter, else model
+  OutputDtype output_dtype = OutputDtype::kAuto;  // of a model
   bool fresh = false;
   double save_every = 20;  // seconds between two times that unfinished work is saved
   model::Placement placement;

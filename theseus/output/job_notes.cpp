@@ -111,14 +111,6 @@ std::vector<std::string> notes_before(
   if (write == "update" && options.words.contains("alpha") && !options.align.in_order) {
     notes.emplace_back("--alpha makes no difference to --write update, which is not scaled");
   }
-  for (const auto& info : opened.target.checkpoint().tensors()) {
-    if (write == "model" && (info.dtype == "BF16" || info.dtype == "F16")) {
-      notes.push_back(c10::str(
-          "the target stores its weights as ", info.dtype,
-          ": what rounding takes of the update is reported with the result"));
-      break;
-    }
-  }
   return notes;
 }
 

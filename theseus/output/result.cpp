@@ -31,6 +31,9 @@ std::string write_word(
       "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "
       "use --write model or update");
   require(
+      word == "model" || !options.words.contains("output-dtype"),
+      "--output-dtype is for a model, and this job writes an ", word, "; give --write model");
+  require(
       word != "adapter" || mask_of(options) == gradient::Mask::kNone,
       "a mask leaves no factors of what an adapter changes; use --write model or update");
   return word;
@@ -54,13 +57,14 @@ int64_t update_bytes(const std::vector<Disposition>& plan) {
 
 int64_t disk_needed(
     const std::string& write,
+    OutputDtype dtype,
     const model::Model& target,
     const std::vector<Disposition>& plan,
     const transport::Schedule* schedule) {
   // What a job goes on from is saved now and then, the new beside the old.
   const auto work = (write == "adapter" ? 0 : update_bytes(plan)) +
                     (schedule != nullptr ? 2 * schedule->cost.saved : 0);
-  return work + (write == "model"    ? bytes_of_output(target)
+  return work + (write == "model"    ? bytes_of_output(target, dtype)
                  : write == "update" ? update_bytes(plan)
                                      : 0);
 }

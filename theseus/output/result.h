@@ -8,6 +8,7 @@
 #include "theseus/output/assembly.h"
 #include "theseus/output/deltas.h"
 #include "theseus/output/opened.h"
+#include "theseus/output/output_dtype.h"
 #include "theseus/transport/plan.h"
 #include "theseus/transport/schedule.h"
 
@@ -21,6 +22,7 @@ std::string write_word(
 // Bytes for the output and for what is kept until it is there. `schedule` may be null.
 int64_t disk_needed(
     const std::string& write,
+    OutputDtype dtype,
     const model::Model& target,
     const std::vector<transport::Disposition>& plan,
     const transport::Schedule* schedule);

@@ -36,9 +36,10 @@ void require_space(const fs::path& directory, int64_t bytes, std::string_view wh
       " has ", bytes_text(available), " left");
 }
 
-int64_t bytes_of_output(const model::Model& target) {
+int64_t bytes_of_output(const model::Model& target, OutputDtype dtype) {
   constexpr size_t kPerTensor = 160;  // dtype, shape and offsets in a header, quotes in an index
-  const auto layout = layout_of(target);
+  const auto layout =
+      with_dtype(layout_of(target), dtype == OutputDtype::kAuto ? OutputDtype::kFloat32 : dtype);
   int64_t sum = layout.bytes() + bytes_of_side_files(target);
   for (const auto& entry : layout.entries) {
     const auto& file = layout.files.file_of.at(entry.name);

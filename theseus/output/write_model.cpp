@@ -3,21 +3,18 @@
 #include <cmath>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/staged_safetensors.h"
-#include "theseus/output/add_delta.h"
+#include "theseus/model/layers.h"
 
 namespace theseus::output {
 namespace {
 
 namespace fs = std::filesystem;
-
-double share(double part_squared, double whole_squared) {
-  return whole_squared > 0 ? std::sqrt(part_squared / whole_squared) : 0;
-}
 
 void check_directory(const fs::path& directory) {
   std::error_code error;
@@ -30,13 +27,22 @@ void check_directory(const fs::path& directory) {
   }
 }
 
+// A tensor as it will be stored.
+at::Tensor stored_as(const at::Tensor& tensor, const checkpoint::Entry& entry) {
+  auto value = tensor.to(entry.dtype);
+  require<NumericError>(
+      value.is_same(tensor) || model::all_finite(value) || !model::all_finite(tensor), entry.name,
+      " holds numbers that are too large for ", entry.dtype);
+  return value;
+}
+
 }  // namespace
 
-ModelWriter::ModelWriter(const model::Model& target, const fs::path& directory, double alpha)
-    : target_(target), directory_(directory), alpha_(alpha) {
+ModelWriter::ModelWriter(
+    const model::Model& target, const fs::path& directory, double alpha, ModelLayout layout)
+    : target_(target), directory_(directory), alpha_(alpha), layout_(std::move(layout)) {
   require(std::isfinite(alpha), "alpha is ", alpha, "; expected a finite number");
   check_directory(directory);
-  layout_ = layout_of(target);
   for (const auto& parameter : target.architecture().parameters) {
     owners_[parameter.stored] = parameter.tensor;
   }
@@ -71,7 +77,9 @@ void ModelWriter::write(const std::vector<const checkpoint::Entry*>& copies, con
     if (delta.defined() && !changed.defined()) {
       changed = sum(owner->second, *entry, delta);
     }
-    files_->put(*entry, changed.defined() ? changed : target_.checkpoint().tensor(entry->name));
+    files_->put(
+        *entry,
+        stored_as(changed.defined() ? changed : target_.checkpoint().tensor(entry->name), *entry));
     target_.checkpoint().forget(entry->name);
   }
 }
@@ -82,14 +90,15 @@ at::Tensor ModelWriter::sum(
   require<InternalError>(
       delta.sizes() == base.sizes(), "the delta of ", tensor, " has shape ", delta.sizes(),
       "; the tensor has ", base.sizes());
-  auto sum =
-      with_context("adding to " + entry.name, [&] { return add_delta(base, delta, alpha_); });
+  auto sum = with_context(
+      "adding to " + entry.name, [&] { return add_delta(base, delta, alpha_, entry.dtype); });
   require<NumericError>(
       sum.finite, entry.name, " would hold NaN or infinity after ", alpha_,
       " times its delta is added: ",
-      std::isfinite(sum.norm_squared) ? "too large for " : "the delta is not finite; stored as ",
-      base.scalar_type());
-  changes_[&entry] = {tensor, sum.norm_squared, sum.lost_squared};
+      std::isfinite(sum.addition.norm_squared) ? "too large for "
+                                               : "the delta is not finite; stored as ",
+      entry.dtype);
+  changes_[&entry] = {tensor, sum.addition};
   return std::move(sum.value);
 }
 
@@ -103,7 +112,6 @@ WrittenModel ModelWriter::finish(const Deltas& deltas, const Watch& watch) {
       }
     };
     WrittenModel written;
-    double norm_squared = 0, lost_squared = 0;
     for (const auto* entry : files_->entries()) {
       tell();
       done += checkpoint::entry_bytes(*entry);
@@ -115,17 +123,18 @@ WrittenModel ModelWriter::finish(const Deltas& deltas, const Watch& watch) {
       }
       // Summed in this order whatever was written first.
       if (const auto change = changes_.find(entry); change != changes_.end()) {
-        const auto& [tensor, norm, lost] = change->second;
-        norm_squared += norm;
-        lost_squared += lost;
+        const auto& [tensor, addition] = change->second;
+        written.addition.add(addition);
         written.changes.push_back(
-            {.tensor = tensor, .norm = std::sqrt(norm), .rounding_loss = share(lost, norm)});
+            {.tensor = tensor,
+             .norm = std::sqrt(addition.norm_squared),
+             .rounding_loss = std::sqrt(addition.lost())});
       }
     }
     tell();
     written.files = files_->commit();
-    written.norm = std::sqrt(norm_squared);
-    written.rounding_loss = share(lost_squared, norm_squared);
+    written.norm = std::sqrt(written.addition.norm_squared);
+    written.rounding_loss = std::sqrt(written.addition.lost());
     return written;
   });
 }
@@ -135,9 +144,11 @@ WrittenModel write_model(
     const fs::path& directory,
     const Deltas& deltas,
     double alpha,
-    const Watch& watch) {
+    const Watch& watch,
+    const std::optional<ModelLayout>& layout) {
   auto writer = with_context("writing a model to " + directory.string(), [&] {
-    return std::make_unique<ModelWriter>(target, directory, alpha);
+    return std::make_unique<ModelWriter>(
+        target, directory, alpha, layout ? *layout : layout_of(target));
   });
   return writer->finish(deltas, watch);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "theseus/model/model.h"
+#include "theseus/output/add_delta.h"
 #include "theseus/output/deltas.h"
 #include "theseus/output/layout.h"
 
@@ -26,11 +27,13 @@ struct WrittenModel {
   std::vector<TensorChange> changes;  // of the tensors with a delta, as they stand in the files
   double norm = 0;                    // of all of alpha * delta together; tied tensors once
   double rounding_loss = 0;
+  Addition addition;  // of all together
 };
 
 // Writes base + alpha * delta of every tensor of the target into `directory`, which must exist and
-// hold no weights, in the target's own layout (see layout_of). Tensors without a delta are copied bit
-// for bit, as are all when alpha is 0. Stored copies of a tied tensor get its new values.
+// hold no weights, in `layout`: the target's own (see layout_of), or the same in other dtypes (with_dtype). Tensors
+// without a delta are copied bit for bit, or rounded to the layout's dtype, as are all when alpha is 0. Stored copies
+// of a tied tensor get its new values.
 //
 // One tensor and its delta are in memory at a time. Space for all files is reserved first; they appear together at the
 // end, or not at all.
@@ -38,7 +41,11 @@ struct WrittenModel {
 // finite (beyond what its dtype can hold, or from a delta that is not).
 class ModelWriter {
  public:
-  ModelWriter(const model::Model& target, const std::filesystem::path& directory, double alpha);
+  ModelWriter(
+      const model::Model& target,
+      const std::filesystem::path& directory,
+      double alpha,
+      ModelLayout layout);
 
   // Those of `tensors`, by their library's own names, that the model has and that are not written yet.
   void write(const std::set<std::string>& tensors, const Deltas& deltas);
@@ -48,8 +55,7 @@ class ModelWriter {
  private:
   struct Change {
     std::string tensor;
-    double norm_squared = 0;
-    double lost_squared = 0;
+    Addition addition;
   };
   // All copies of a tensor, or one that is no parameter's.
   void write(const std::vector<const checkpoint::Entry*>& copies, const Deltas& deltas);
@@ -67,12 +73,13 @@ class ModelWriter {
   std::optional<checkpoint::StagedCheckpoint> files_;
 };
 
-// All in one call.
+// All in one call, in the target's own layout or in another.
 WrittenModel write_model(
     const model::Model& target,
     const std::filesystem::path& directory,
     const Deltas& deltas,
     double alpha = 1,
-    const Watch& watch = {});
+    const Watch& watch = {},
+    const std::optional<ModelLayout>& layout = std::nullopt);
 
 }  // namespace theseus::output

@@ -54,7 +54,12 @@ std::string loss_words(const Entry& entry) {
     }
     words += words.empty() ? "" : ".";
   }
-  if (const auto loss = entry.number("rounding_loss")) {
+  const auto stored = entry.entry("output_dtype");
+  if (const auto lost = stored ? stored->number("lost") : std::nullopt) {
+    words += fmt::format(
+        " It is stored in {}; rounding lost {} of the update's square.",
+        stored->text("written", "another dtype"), percent_text(*lost));
+  } else if (const auto loss = entry.number("rounding_loss")) {  // of an older version
     words += fmt::format(" Rounding to the target's dtype lost {} of it.", percent_text(*loss));
   }
   return words;

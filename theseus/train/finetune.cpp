@@ -99,9 +99,10 @@ TrainingOptions training_options(const FinetuneOptions& options, bool tokens) {
 }
 
 // Bytes while it works, two states at a time among them, and for the output.
-int64_t disk_needed(const Setup& setup, bool adapter) {
+int64_t disk_needed(const Setup& setup, const FinetuneOptions& options) {
   const auto leaves = 4 * setup.trained();
-  return 7 * leaves + (adapter ? leaves : output::bytes_of_output(setup.model));
+  return 7 * leaves +
+         (options.rank > 0 ? leaves : output::bytes_of_output(setup.model, options.output_dtype));
 }
 
 // Of what this process has read: an interrupted one may have met others, so these are not in the file.
@@ -160,7 +161,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
       !options.resume || work.resumed(), "--resume: there is no unfinished work in ",
       work.path().string(), "; it is kept from the first save on (--save-every)");
   setup.begin(options);
-  output::require_space(work.path(), disk_needed(setup, options.rank > 0), "the training");
+  output::require_space(work.path(), disk_needed(setup, options), "the training");
   const auto loss = gradient::loss_for(model, setup.reader, *portions.examples, options.templates);
   require_for_images(options, model, *portions.examples);
   if (portions.other) {
@@ -189,7 +190,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   const auto outcome = run_training(setup.trainable, lesson, how, watch, work.path());
 
   watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
-  const auto written = setup.write(options.model, work.staged());
+  const auto written = setup.write(options, work.staged());
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
   if (!options.recipe.empty()) {
     output::write_text(work.staged() / output::kRecipeFile, options.recipe);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "theseus/model/model.h"
+#include "theseus/output/output_dtype.h"
 
 namespace theseus::train {
 
@@ -37,6 +38,7 @@ struct FinetuneOptions {
   int64_t warmup = -1;         // steps; negative: a tenth
   int64_t validate_every = 0;  // steps; 0: a twentieth of all
   uint64_t seed = 0;
+  output::OutputDtype output_dtype = output::OutputDtype::kAuto;  // of a model, not of factors
   bool resume = false, fresh = false;
   double save_every = 60;  // seconds between two saves of unfinished work, at least; 0: every step
   model::Placement placement;

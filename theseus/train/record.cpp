@@ -107,12 +107,8 @@ std::vector<std::string> notes_on(
   } else if (record.contains("best") && record.at("best").at("step") == record.at("steps")) {
     notes.emplace_back("the best step is the last: more steps may be better");
   }
-  constexpr double kMuch = 0.05;
-  if (subject.written != nullptr && subject.written->rounding_loss > kMuch) {
-    notes.push_back(fmt::format(
-        "the base stores its weights in few bits: {:.0f} % of the change is lost by rounding; "
-        "--lora keeps all of it",
-        100 * subject.written->rounding_loss));
+  if (subject.written != nullptr) {
+    notes.insert(notes.end(), subject.written->notes.begin(), subject.written->notes.end());
   }
   return notes;
 }
@@ -165,6 +161,7 @@ ordered_json describe_training(
   if (subject.written != nullptr) {
     record["norm"] = subject.written->norm;
     record["rounding_loss"] = subject.written->rounding_loss;
+    record["output_dtype"] = subject.written->storage;
   }
   record["notes"] = notes_on(record, how.metric, subject);
   return record;

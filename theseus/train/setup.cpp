@@ -77,14 +77,15 @@ int64_t Setup::trained() const {
   return count;
 }
 
-std::optional<WrittenTuned> Setup::write(const fs::path& base, const fs::path& directory) const {
+std::optional<WrittenTuned> Setup::write(
+    const FinetuneOptions& options, const fs::path& directory) const {
   if (low_rank_) {
-    write_factors(base, directory);
+    write_factors(options.model, directory);
     return std::nullopt;
   }
   auto values = fixed;
   values.insert(trainable.leaves().begin(), trainable.leaves().end());
-  return write_tuned(model, values, head, directory);
+  return write_tuned(model, values, head, options.output_dtype, directory);
 }
 
 void Setup::write_factors(const fs::path& base, const fs::path& directory) const {

@@ -22,9 +22,9 @@ struct Setup {
   // Makes the leaves.
   void begin(const FinetuneOptions& options);
   int64_t trained() const;  // numbers in leaves
-  // As a model, or as an adapter (then nothing is returned) that names `base` as its model.
+  // As a model, or as an adapter (then nothing is returned) that names options.model as its base.
   std::optional<WrittenTuned> write(
-      const std::filesystem::path& base, const std::filesystem::path& directory) const;
+      const FinetuneOptions& options, const std::filesystem::path& directory) const;
 
   model::Model& model;
   Head head;

@@ -13,6 +13,7 @@
 #include "theseus/base/file.h"
 #include "theseus/checkpoint/write.h"
 #include "theseus/model/layers.h"
+#include "theseus/output/config_file.h"
 #include "theseus/output/layout.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
@@ -98,8 +99,8 @@ void write_config(const model::Model& base, const Head& head, const fs::path& di
 // The base's layout with a head of its own or a new one.
 class TunedLayout {
  public:
-  TunedLayout(const model::Model& base, const Head& head)
-      : architecture_(base.architecture()), head_(head), from_(output::layout_of(base)) {
+  TunedLayout(const model::Model& base, const Head& head, output::ModelLayout from)
+      : architecture_(base.architecture()), head_(head), from_(std::move(from)) {
     layout.files = from_.files;
     layout.files.file_of.clear();
     for (const auto& entry : from_.entries) {
@@ -166,6 +167,49 @@ class TunedLayout {
   output::ModelLayout from_;
 };
 
+at::Tensor rounded(const at::Tensor& value, const checkpoint::Entry& entry) {
+  auto stored = value.to(entry.dtype);
+  require<NumericError>(
+      !at::isFloatingType(entry.dtype) || model::all_finite(stored), entry.name,
+      " holds NaN or infinity as ", entry.dtype);
+  return stored;
+}
+
+// What rounding `value` to `dtype` does to what was learnt.
+output::Addition addition_of(
+    const at::Tensor& before, const at::Tensor& value, at::ScalarType dtype) {
+  const auto was = before.to(at::kDouble), now = value.to(at::kDouble);
+  const auto stored = value.to(dtype).to(at::kDouble);
+  const auto square = [](const at::Tensor& tensor) { return tensor.square().sum().item<double>(); };
+  return {
+      .norm_squared = square(now - was),
+      .lost_squared = square(now - stored),
+      .arrived_squared = square(stored - was),
+      .base_squared = square(was)};
+}
+
+// All of what was learnt, as `layout` would hold it.
+output::Addition all_learnt(
+    const model::Model& base, const Tensors& values, const output::ModelLayout& layout) {
+  std::map<std::string, std::string> tensors;  // by stored name
+  for (const auto& parameter : base.architecture().parameters) {
+    tensors[parameter.stored] = parameter.tensor;
+  }
+  output::Addition all;
+  for (const auto& entry : layout.entries) {
+    const auto tensor = tensors.find(entry.name);
+    const auto value = tensor == tensors.end() ? values.end() : values.find(tensor->second);
+    if (value == values.end()) {
+      continue;
+    }
+    const auto before = base.checkpoint().tensor(entry.name);
+    if (before.sizes() == value->second.sizes()) {  // else a new head in the place of another
+      all.add(addition_of(before, value->second.detach().cpu(), entry.dtype));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string name_with_head(
@@ -176,25 +220,28 @@ std::string name_with_head(
 }
 
 WrittenTuned write_tuned(
-    const model::Model& base, const Tensors& values, const Head& head, const fs::path& directory) {
+    const model::Model& base,
+    const Tensors& values,
+    const Head& head,
+    output::OutputDtype dtype,
+    const fs::path& directory) {
   return with_context("writing the tuned model to " + directory.string(), [&] {
     const c10::NoGradGuard no_gradients;
-    const TunedLayout tuned(base, head);
-    double norm = 0, lost = 0;
+    const auto storage = output::choose_storage(
+        base, dtype, [&](const output::ModelLayout& own) { return all_learnt(base, values, own); });
+    const TunedLayout tuned(base, head, storage.layout);
+    output::Addition learnt;
     const auto value_of = [&](const checkpoint::Entry& entry) {
       const auto& source = tuned.sources.at(entry.name);
       const auto found = values.find(source.tensor);
       if (found == values.end()) {
-        return base.checkpoint().tensor(source.stored);
+        const auto copied = base.checkpoint().tensor(source.stored);
+        return copied.scalar_type() == entry.dtype ? copied : rounded(copied, entry);
       }
       const auto value = found->second.detach().cpu();
-      const auto stored = value.to(entry.dtype);
-      require<NumericError>(
-          model::all_finite(stored), entry.name, " holds NaN or infinity as ", entry.dtype);
+      const auto stored = rounded(value, entry);
       if (source.parameter != nullptr) {
-        const auto before = base.checkpoint().tensor(source.stored).to(at::kDouble);
-        norm += (value.to(at::kDouble) - before).square().sum().item<double>();
-        lost += (value.to(at::kDouble) - stored.to(at::kDouble)).square().sum().item<double>();
+        learnt.add(addition_of(base.checkpoint().tensor(source.stored), value, entry.dtype));
       }
       return stored;
     };
@@ -212,8 +259,13 @@ WrittenTuned write_tuned(
         .files = checkpoint::write_checkpoint(
             directory, tuned.layout.files, tuned.layout.entries, value_of)};
     written.left_out = output::copy_side_files(base, directory, kOurs).left_out;
-    written.norm = std::sqrt(norm);
-    written.rounding_loss = norm > 0 ? std::sqrt(lost / norm) : 0;
+    written.norm = std::sqrt(learnt.norm_squared);
+    written.rounding_loss = std::sqrt(learnt.lost());
+    written.storage = output::describe_storage(storage, learnt.lost());
+    written.notes = output::notes_on_storage(storage, learnt.lost());
+    const auto corrected =
+        output::set_config_dtype(base, directory, output::dtype_name(storage.written));
+    written.notes.insert(written.notes.end(), corrected.begin(), corrected.end());
     return written;
   });
 }

@@ -20,7 +20,7 @@ namespace {
 struct Options {
   const CLI::App* app = nullptr;
   output::ImitateJob given;
-  std::string device = "cpu";
+  std::string device = "cpu", output_dtype = "auto";
   int64_t threads = 0;
   bool json = false, quiet = false;
 };
@@ -32,6 +32,7 @@ int run(const Options& options) {
     at::set_num_threads(static_cast<int>(options.threads));
   }
   given.job.placement.device = device_of(options.device, options.quiet);
+  given.job.output_dtype = output::parse_output_dtype(options.output_dtype);
   given.job.version = THESEUS_VERSION;
   given.job.words = given_options(*options.app);
   given.job.recipe = recipe_of(*options.app);
@@ -99,8 +100,9 @@ std::function<int()> add(CLI::App& app) {
   add_fit(app, *options);
   app.add_option("--alpha", job.alpha, "strength of the change")
       ->capture_default_str()
-      ->check(strength_error);
+      ->check(output_strength_error);
   app.add_option("--write", job.write, "model or update")->capture_default_str();
+  app.add_option("--output-dtype", options->output_dtype, kOutputDtypeHelp)->capture_default_str();
   app.add_option("--out", job.out, "directory to write")->required()->type_name("DIR");
   app.add_flag("--fresh", job.fresh, "start over; replace an earlier output of theseus");
   app.add_option(
