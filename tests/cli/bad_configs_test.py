@@ -168,7 +168,7 @@ class Adapters(ConfigTest):
         self.refuse("adapted_llama_adapter", changes, says, file="adapter_config.json")
 
     def test_variants(self):
-        self.refuse_adapter({"use_dora": True}, "use_dora: true is not supported; only plain LoRA")
+        self.refuse_adapter({"use_dora": True}, "use_dora: true, and ")
         self.refuse_adapter({"lora_bias": True}, "lora_bias: true is not supported")
         self.refuse_adapter({"bias": "all"}, "bias: 'all' is not supported; 'none' is")
         self.refuse_adapter({"init_lora_weights": "pissa"},

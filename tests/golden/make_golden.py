@@ -199,7 +199,9 @@ def adapters():
         spread_lora = torch.Generator().manual_seed(70)
         with torch.no_grad():
             for key, tensor in tuned.named_parameters():
-                if "lora_" in key or "modules_to_save" in key:
+                if "lora_magnitude" in key:
+                    tensor.mul_(1 + torch.randn(tensor.shape, generator=spread_lora) / 5)
+                elif "lora_" in key or "modules_to_save" in key:
                     tensor.copy_(torch.randn(tensor.shape, generator=spread_lora) / 3)
         folder = folder_of(name + "_adapter")
         tuned.eval().save_pretrained(folder)
@@ -233,6 +235,17 @@ def adapters():
     base.save_pretrained(folder)
     save("adapted_vit", "vit", peft.LoraConfig(r=2, lora_alpha=4, target_modules="all-linear"),
          {"pixel_values": images(24, 43)}, ["logits"], base)
+
+
+    folder = folder_of("dora_bert")
+    base = spread(tf.BertForSequenceClassification(tf.BertConfig(
+        hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=3,
+        vocab_size=60, max_position_embeddings=20, num_labels=4)), 44)
+    base.save_pretrained(folder)
+    save("dora_bert", "bert", peft.LoraConfig(
+        r=2, lora_alpha=3, use_dora=True, task_type="SEQ_CLS", modules_to_save=["classifier"],
+        target_modules=["query", "value", "output.dense"], alpha_pattern={"value": 5}),
+        {"input_ids": ids((2, 7), 60, 44)}, ["logits"], base)
 
 
 def half_precision():

@@ -69,6 +69,45 @@ TEST(Adapter, TakesAlphaAndRankFromTheFirstPatternThatMatchesTheEndOfThePath) {
       4);
 }
 
+TEST(Adapter, TakesTheFirstOfSeveralPatternsInTheOrderOfTheFile) {
+  const auto scale = [](const char* order) {
+    const tests::ScratchDir directory;
+    directory.file(
+        "adapter_config.json",
+        std::string(R"({"peft_type": "LORA", "r": 2, "lora_alpha": 8, "alpha_pattern": )") + order +
+            "}");
+    checkpoint::write_safetensors(directory / "adapter_model.safetensors", kTensors);
+    return read_adapter(directory.path()).low_rank.begin()->second.scale;
+  };
+  EXPECT_EQ(scale(R"({"q": 3, "layers.0.q": 5, "0.q": 7})"), 1.5);
+  EXPECT_EQ(scale(R"({"layers.0.q": 5, "q": 3})"), 2.5);
+  EXPECT_EQ(scale(R"({"z": 1, "layers.*": 9, "layers.0.q": 5})"), 4.5);
+}
+
+TEST(Adapter, ReadsTheMagnitudesOfDora) {
+  for (const char* ending : {"", ".weight"}) {
+    auto tensors = kTensors;
+    const auto name = std::string("base_model.model.layers.0.q.lora_magnitude_vector") + ending;
+    tensors.emplace_back(name, at::full({4}, 2.0));
+    const auto adapter = TinyAdapter(R"({"use_dora": true})", tensors).read();
+    ASSERT_TRUE(adapter.is_dora());
+    const auto base = at::eye(4, 6);
+    const auto merged = with_magnitude(
+        base, adapter.low_rank.at("layers.0.q"), adapter.magnitudes.at("layers.0.q"));
+    const auto norms = at::linalg_vector_norm(merged, 2, at::IntArrayRef{1});
+    EXPECT_TRUE(at::allclose(norms, at::full({4}, 2.0)));
+    const auto sum = base + adapter.low_rank.at("layers.0.q").product();
+    EXPECT_TRUE(at::allclose(merged[1] / 2, sum[1] / sum[1].norm()));
+  }
+  auto tensors = kTensors;
+  tensors.emplace_back("base_model.model.layers.0.q.lora_magnitude_vector", at::ones({3}));
+  tests::expect_parts(
+      TinyAdapter(R"({"use_dora": true})", tensors).refusal(), "3 numbers", "4 outputs");
+  EXPECT_THROW(
+      with_magnitude(at::zeros({2, 3}), {at::zeros({2, 1}), at::ones({1, 3})}, at::ones({2})),
+      InputError);
+}
+
 TEST(Adapter, RefusesARankThatTheFileContradicts) {
   tests::expect_parts(TinyAdapter(R"({"r": 3})").refusal(), "layers.0.q", "rank 2", "3");
 }

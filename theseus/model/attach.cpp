@@ -90,6 +90,13 @@ void attach_adapter(
     require(
         shapes.at(tensor) == shape, "the adapter's ", module, " is for a weight ",
         at::IntArrayRef(shape), "; this model's is ", at::IntArrayRef(shapes.at(tensor)));
+    if (adapter.is_dora()) {
+      require(
+          weights.has(tensor), "the adapter's DoRA on ", module,
+          ", which the base model's config ties to another tensor, is not supported");
+      weights.set_dora(tensor, delta, adapter.magnitudes.at(module));
+      continue;
+    }
     weights.set_low_rank(tensor.substr(0, tensor.size() - kWeight.size()), delta);
   }
   for (const auto& [name, value] : adapter.saved) {

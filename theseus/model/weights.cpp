@@ -41,6 +41,12 @@ const at::Tensor& Weights::operator[](const std::string& tensor) {
   Slot& slot = found->second;
   if (!slot.value.defined() && slot.replacement.defined()) {
     slot.value = placed(slot.replacement, "the adapter's " + tensor);
+  } else if (!slot.value.defined() && slot.magnitude.defined()) {
+    const auto merged = with_context("adding the adapter to " + slot.stored, [&] {
+      return update::with_magnitude(checkpoint_->tensor(slot.stored), slot.delta, slot.magnitude);
+    });
+    slot.value = placed(merged, "the adapter's " + tensor);
+    checkpoint_->forget(slot.stored);
   } else if (!slot.value.defined()) {
     const auto stored = checkpoint_->tensor(slot.stored);
     slot.value = placed(stored, slot.stored);
@@ -74,6 +80,15 @@ void Weights::set_low_rank(const std::string& module, const update::LowRank& del
       .scale = delta.scale};
 }
 
+void Weights::set_dora(
+    const std::string& tensor, const update::LowRank& delta, const at::Tensor& magnitude) {
+  Slot& slot = slots_.at(tensor);
+  slot.delta = {
+      .up = delta.up.to(at::kFloat), .down = delta.down.to(at::kFloat), .scale = delta.scale};
+  slot.magnitude = magnitude;
+  slot.value = at::Tensor();
+}
+
 void Weights::replace(const std::string& tensor, const at::Tensor& value) {
   Slot& slot = slots_[tensor];
   slot.replacement = value;
@@ -82,7 +97,8 @@ void Weights::replace(const std::string& tensor, const at::Tensor& value) {
 
 bool Weights::is_replaced(const std::string& tensor) const {
   const auto found = slots_.find(tensor);
-  return found != slots_.end() && found->second.replacement.defined();
+  return found != slots_.end() &&
+         (found->second.replacement.defined() || found->second.magnitude.defined());
 }
 
 void Weights::restore(const std::string& tensor) {
@@ -94,9 +110,9 @@ void Weights::detach_adapter() {
   low_rank_.clear();
   std::erase_if(slots_, [](const auto& item) { return item.second.stored.empty(); });
   for (auto& [name, slot] : slots_) {
-    if (slot.replacement.defined()) {
-      slot.replacement = at::Tensor();
-      slot.value = at::Tensor();
+    if (slot.replacement.defined() || slot.magnitude.defined()) {
+      slot.replacement = slot.magnitude = slot.value = at::Tensor();
+      slot.delta = {};
     }
   }
 }

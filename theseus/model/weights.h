@@ -40,8 +40,12 @@ class Weights {
   const update::LowRank* find_low_rank(const std::string& module) const;
   // The adapter's modules by the model's own names: see Model::attach.
   void set_low_rank(const std::string& module, const update::LowRank& delta);
+  // DoRA on a linear layer: its weight becomes update::with_magnitude of the checkpoint's whenever it is brought in.
+  void set_dora(
+      const std::string& tensor, const update::LowRank& delta, const at::Tensor& magnitude);
   // Another value for a tensor, or a tensor that the checkpoint does not have.
   void replace(const std::string& tensor, const at::Tensor& value);
+  // By replace() or set_dora().
   bool is_replaced(const std::string& tensor) const;
   // Undoes replace() for a tensor of the checkpoint.
   void restore(const std::string& tensor);
@@ -53,6 +57,8 @@ class Weights {
     int64_t block = kOuter;
     at::Tensor value;        // undefined until asked for
     at::Tensor replacement;  // from an adapter's modules_to_save, or undefined
+    at::Tensor magnitude;    // of DoRA, or undefined
+    update::LowRank delta;   // the same
   };
   at::Tensor placed(const at::Tensor& tensor, const std::string& name) const;
 

@@ -16,6 +16,7 @@
 #include "theseus/output/work_directory.h"
 #include "theseus/output/write_model.h"
 #include "theseus/output/write_update.h"
+#include "theseus/transport/kinship.h"
 
 namespace theseus::output {
 namespace {
@@ -184,6 +185,10 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   record["threads"] = at::get_num_threads();
   record["layers"] = describe_layers(found);
   record["notes"] = ordered_json::array();
+  for (const auto& note : transport::notes_on_kinship(
+           transport::kinship_of(*opened.update, opened.source.architecture()))) {
+    record["notes"].push_back(note);
+  }
   if (!familiar) {
     record["notes"].push_back(
         "no --familiar examples: the map between the models saw only inputs of the new kind, which "

@@ -6,6 +6,7 @@
 #include "theseus/output/record.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/supervision.h"
+#include "theseus/transport/kinship.h"
 #include "theseus/transport/similarity.h"
 
 namespace theseus::output {
@@ -70,6 +71,8 @@ std::vector<std::string> notes_before(
   std::vector<std::string> notes;
   if (opened.update) {
     notes = opened.update->notes();
+    const auto kinship = transport::notes_on_kinship(transport::kinship_of(*opened.update, source));
+    notes.insert(notes.end(), kinship.begin(), kinship.end());
     const auto left = notes_on_update(plan, opened);
     notes.insert(notes.end(), left.begin(), left.end());
   }

@@ -164,6 +164,16 @@ std::string command_text(const Object& command) {
   return result;
 }
 
+// What a reader should know; empty without notes.
+std::string notes_section(const Object& provenance) {
+  const auto notes = provenance.value("notes", Object::array());
+  std::string text;
+  for (const auto& note : notes.is_array() ? notes : Object::array()) {
+    text += c10::str("- ", markdown_text(plain_text(note)), "\n");
+  }
+  return text.empty() ? "" : "\n## What to know\n\n" + text;
+}
+
 }  // namespace
 
 std::string library_of(const std::string& family) {
@@ -178,7 +188,7 @@ std::string model_card(const Object& provenance, const std::string& library) {
   require<InternalError>(provenance.is_object(), "the provenance is not an object");
   std::string table = "| | |\n|---|---|\n";
   for (const auto& [key, value] : provenance.items()) {
-    if (key != "command") {
+    if (key != "command" && key != "notes") {
       add_rows(key, value, table);
     }
   }
@@ -186,6 +196,7 @@ std::string model_card(const Object& provenance, const std::string& library) {
       header(provenance, library), "\n# ", shown(provenance, "target", "A model"),
       is_trained(provenance) ? ", fine-tuned" : " with a fine-tune carried over", "\n\n",
       story(provenance, library), "\n## How it was made\n\n", table);
+  card += notes_section(provenance);
   if (provenance.contains("command") && !provenance.at("command").is_null()) {
     card.append("\n## How to reproduce it\n\n");
     card.append(markdown_code(command_text(provenance.at("command"))));

@@ -19,13 +19,18 @@ using transport::Disposition;
 std::string write_word(
     const JobOptions& options, const transport::SourceUpdate* update, const maps::Method& method) {
   const bool noise = method.carries != maps::Carries::kUpdate;
-  const bool adapter = update != nullptr && update->is_adapter() && !noise;
+  const bool dora = update != nullptr && update->is_adapter() && update->adapter()->is_dora();
+  const bool adapter = update != nullptr && update->is_adapter() && !noise && !dora;
   const auto word = !options.write.empty() ? options.write : adapter ? "adapter" : "model";
   require(
       word != "adapter" || !noise,
       "--write adapter needs factors, and this method makes noise of full rank; use --write model "
       "or "
       "update");
+  require(
+      word != "adapter" || !dora,
+      "--write adapter: a DoRA adapter scales the rows of the base's weights, so its update has no "
+      "small rank and no factors to carry; use --write model or update");
   require(
       word != "adapter" || adapter || update == nullptr,
       "--write adapter needs an adapter as --tuned: the change of a whole model has no small rank; "

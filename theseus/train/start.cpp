@@ -35,6 +35,9 @@ std::map<std::string, update::LowRank> from_adapter(
       "transport', and give it as --model");
   const auto adapter = update::read_adapter(path);
   require(
+      !adapter.is_dora(), "--start-from: ", path,
+      " is a DoRA adapter, and --lora goes on with plain factors; train without --lora");
+  require(
       adapter.saved.empty(), "--start-from: the adapter ", path,
       " replaces whole tensors, which --lora cannot go on with");
   model.attach(adapter);

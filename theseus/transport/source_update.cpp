@@ -59,6 +59,11 @@ SourceUpdate SourceUpdate::open(const std::filesystem::path& tuned, const model:
           {.family = source.location().family, .config = source.location().config}));
       update.adapted_->attach(*update.adapter_);
       update.note_what_is_not_a_parameter(source.architecture());
+      if (update.adapter_->is_dora()) {
+        update.notes_.emplace_back(
+            "the adapter is a DoRA, which gives every row of the base's weights a new norm: its "
+            "update is that of whole weights, and is carried as such");
+      }
       return update;
     }
     update.open_dense(source);
@@ -193,6 +198,31 @@ at::Tensor SourceUpdate::base_of(const model::Parameter& parameter) const {
   return parameter.fused() ? tensor.narrow(0, parameter.row, parameter.shape[0]) : tensor;
 }
 
+at::Tensor SourceUpdate::tuned_of(const model::Parameter& parameter) const {
+  const auto tensor = adapter_ != nullptr ? adapted_->weights()[parameter.tensor]
+                                          : tuned_->tensor(stored_.at(parameter.tensor));
+  return parameter.fused() ? tensor.narrow(0, parameter.row, parameter.shape[0]) : tensor;
+}
+
+SourceUpdate::Sample SourceUpdate::sample(const model::Parameter& parameter) const {
+  constexpr int64_t kRows = 32;
+  const auto base = base_of(parameter);
+  const auto count = std::min(kRows, base.size(0));
+  const auto rows = at::arange(count) * base.size(0) / count;
+  const auto chosen = [&](const at::Tensor& tensor) {
+    return tensor.index_select(0, rows.to(at::kLong));
+  };
+  const auto some = chosen(base);
+  auto factors = find_low_rank(parameter);
+  if (factors) {
+    factors->up = chosen(factors->up);
+  }
+  return {
+      .base = some.to(at::kFloat),
+      .delta = factors ? factors->product().to(at::kFloat)
+                       : difference(chosen(tuned_of(parameter)), some)};
+}
+
 bool SourceUpdate::changes(const model::Parameter& parameter) const {
   auto known = changed_.find(parameter.name);
   if (known == changed_.end()) {
@@ -209,8 +239,7 @@ bool SourceUpdate::compare(const model::Parameter& parameter) const {
   if (found == stored_.end()) {
     return false;
   }
-  auto now = tuned_->tensor(found->second);
-  now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
+  const auto now = tuned_of(parameter);
   const auto was = base_of(parameter);
   const bool same = now.scalar_type() == was.scalar_type()
                         ? at::equal(now, was)
@@ -250,14 +279,11 @@ at::Tensor SourceUpdate::find_delta(const model::Parameter& parameter, c10::Devi
       return there(factors->product());
     }
     if (adapted_->weights().is_replaced(parameter.tensor)) {
-      auto now = adapted_->weights()[parameter.tensor];
-      now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
-      delta = difference(there(now), there(base_of(parameter)));
+      delta = difference(there(tuned_of(parameter)), there(base_of(parameter)));
+      adapted_->weights().drop_block(parameter.block);  // merged weights are as large as the model
     }
   } else if (changes(parameter)) {
-    auto now = tuned_->tensor(stored_.at(parameter.tensor));
-    now = parameter.fused() ? now.narrow(0, parameter.row, parameter.shape[0]) : now;
-    delta = difference(there(now), there(base_of(parameter)));
+    delta = difference(there(tuned_of(parameter)), there(base_of(parameter)));
     tuned_->forget(stored_.at(parameter.tensor));
     base_->forget(parameter.stored);
   }

@@ -37,6 +37,11 @@ class SourceUpdate {
   // Its norm: known once the delta was asked for, and else computed.
   double delta_norm(
       const model::Parameter& parameter, c10::Device device = c10::Device(c10::kCPU)) const;
+  // Some rows of the base's tensor and of the delta, for an estimate; nothing else of them is read.
+  struct Sample {
+    at::Tensor base, delta;  // float32, [rows, ...]
+  };
+  Sample sample(const model::Parameter& parameter) const;
   // The factors of a weight that an adapter changes by factors alone: its rows of a fused one.
   std::optional<update::LowRank> find_low_rank(const model::Parameter& parameter) const;
 
@@ -47,6 +52,8 @@ class SourceUpdate {
   void note_if_changed(const std::string& stored);
   bool compare(const model::Parameter& parameter) const;
   at::Tensor base_of(const model::Parameter& parameter) const;
+  // What stands in the base's place, where no factors do.
+  at::Tensor tuned_of(const model::Parameter& parameter) const;
   void note_dtypes(const model::Model& source);
 
   std::filesystem::path path_;

@@ -1,12 +1,13 @@
 // PEFT's LoRA: y = x W^T + scale (x A^T) B^T, with A = lora_A [r, in], B = lora_B [out, r] and
 // scale = alpha / r, or alpha / sqrt(r) when use_rslora. r and alpha are looked up per module:
 // rank_pattern and alpha_pattern hold regular expressions that match the end of the module path.
+//
+// DoRA: y = x W'^T with W' = m (W + scale B A) / |W + scale B A|, norms and m = lora_magnitude_vector [out] by row.
 
 #include "theseus/update/adapter.h"
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <regex>
 #include <set>
 
@@ -14,11 +15,14 @@
 #include <nlohmann/json.hpp>
 
 #include "theseus/base/error.h"
+#include "theseus/base/file.h"
 #include "theseus/base/json.h"
 #include "theseus/checkpoint/checkpoint.h"
 
 namespace theseus::update {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::string_view kConfigFile = "adapter_config.json";
 constexpr std::string_view kPeftPrefix = "base_model.model.";
@@ -45,19 +49,19 @@ void refuse_variants(const Json& config) {
       type == "LORA", config.where("peft_type"), ": '", type,
       "' adapters are not supported; LORA is");
   for (const auto& key : config.keys()) {
-    const bool variant = key.starts_with("use_") && key != "use_rslora";
+    const bool variant = key.starts_with("use_") && key != "use_rslora" && key != "use_dora";
     const bool extension =
         key.ends_with("_config") && !kHarmlessConfigs.contains(key) && key != "megatron_config";
     require(
         !((variant || extension) && is_set(config, key)), config.where(key), ": ", config.dump(key),
-        " is not supported; only plain LoRA is");
+        " is not supported; only plain LoRA and DoRA are");
   }
   for (const char* key :
        {"lora_bias", "layer_replication", "target_parameters", "trainable_token_indices",
         "alora_invocation_tokens", "megatron_config"}) {
     require(
         !is_set(config, key), config.where(key), ": ", config.dump(key),
-        " is not supported; only plain LoRA is");
+        " is not supported; only plain LoRA and DoRA are");
   }
   const auto bias = config.text("bias", "none");
   require(bias == "none", config.where("bias"), ": '", bias, "' is not supported; 'none' is");
@@ -90,26 +94,40 @@ bool matches(const std::string& module, const std::string& pattern, const std::s
   }
 }
 
-// PEFT's rule: the first pattern that matches the whole path or the end of it after a dot. Which one
-// stands first is not known here, so patterns that match must agree.
-double pattern_value(
-    const Json& config, const char* key, const std::string& module, double fallback) {
-  if (!config.has(key)) {
-    return fallback;
-  }
-  const auto patterns = config.object(key);
-  std::optional<double> found;
-  for (const auto& pattern : patterns.keys()) {
-    if (!matches(module, pattern, patterns.where())) {
-      continue;
+// The keys of one of the config's objects in the order of the file, which Json does not keep.
+std::vector<std::string> keys_in_order(const fs::path& file, const Json& config, const char* key) {
+  constexpr int64_t kLongest = int64_t{64} << 20;
+  std::vector<std::string> keys;
+  if (config.has(key)) {
+    config.object(key);  // says what else it is
+    const auto whole = nlohmann::ordered_json::parse(read_text_file(file, kLongest));
+    for (const auto& [name, value] : whole.at(key).items()) {
+      keys.push_back(name);
     }
-    const auto value = patterns.number(pattern);
-    require(
-        found.value_or(value) == value, patterns.where(), ": patterns with different values match ",
-        module, "; that is not supported");
-    found = value;
   }
-  return found.value_or(fallback);
+  return keys;
+}
+
+// What differs by module.
+struct Patterns {
+  const Json& config;
+  std::vector<std::string> rank, alpha;  // in the order of the file
+};
+
+// PEFT's rule: the first pattern in the file that matches the whole path or the end of it after a dot.
+double pattern_value(
+    const Json& config,
+    const char* key,
+    const std::vector<std::string>& patterns,
+    const std::string& module,
+    double fallback) {
+  for (const auto& pattern : patterns) {
+    const auto values = config.object(key);
+    if (matches(module, pattern, values.where())) {
+      return values.number(pattern);
+    }
+  }
+  return fallback;
 }
 
 bool take_suffix(std::string& name, std::string_view suffix) {
@@ -145,6 +163,12 @@ void add_tensor(Adapter& adapter, const std::string& stored, const at::Tensor& t
     adapter.low_rank[name].up = tensor;
     return;
   }
+  if (take_suffix(name, ".lora_magnitude_vector") ||
+      take_suffix(name, ".lora_magnitude_vector.weight") ||
+      take_suffix(name, ".lora_magnitude_vector.default")) {
+    adapter.magnitudes[name] = tensor.to(at::kFloat).reshape({-1});
+    return;
+  }
   for (const std::string_view wrapper : {".modules_to_save", ".base_layer"}) {
     if (const auto at = name.find(wrapper); at != std::string::npos) {
       name.erase(at, wrapper.size());
@@ -152,12 +176,15 @@ void add_tensor(Adapter& adapter, const std::string& stored, const at::Tensor& t
   }
   require(
       is_saved_whole(adapter, name), stored,
-      " is neither lora_A, lora_B nor one of modules_to_save; only plain LoRA is supported");
+      " is neither lora_A, lora_B, lora_magnitude_vector nor one of modules_to_save; only plain "
+      "LoRA and "
+      "DoRA are supported");
   adapter.saved[name] = tensor;
 }
 
 void check_module(
-    const Json& config, const Adapter& adapter, const std::string& module, LowRank& delta) {
+    const Patterns& patterns, const Adapter& adapter, const std::string& module, LowRank& delta) {
+  const auto& config = patterns.config;
   require(
       delta.up.defined() && delta.down.defined(), module, " has lora_",
       delta.up.defined() ? "B" : "A", " but not lora_", delta.up.defined() ? "A" : "B");
@@ -166,16 +193,48 @@ void check_module(
       module, ": lora_B ", delta.up.sizes(), " and lora_A ", delta.down.sizes(),
       " do not share a rank");
   require(delta.down.size(0) > 0, module, " has rank 0");
-  const double rank =
-      pattern_value(config, "rank_pattern", module, static_cast<double>(adapter.rank));
+  const double rank = pattern_value(
+      config, "rank_pattern", patterns.rank, module, static_cast<double>(adapter.rank));
   require(
       rank == static_cast<double>(delta.down.size(0)), module, " has rank ", delta.down.size(0),
       "; ", config.where("r"), " and rank_pattern say ", rank);
-  const double alpha = pattern_value(config, "alpha_pattern", module, adapter.alpha);
+  const double alpha =
+      pattern_value(config, "alpha_pattern", patterns.alpha, module, adapter.alpha);
   delta.scale = alpha / (adapter.rank_stabilised ? std::sqrt(rank) : rank);
 }
 
+// With use_dora every module has a magnitude, and none without.
+void check_magnitudes(const Json& config, const Adapter& adapter) {
+  const bool dora = config.boolean("use_dora", false);
+  for (const auto& [module, delta] : adapter.low_rank) {
+    const auto found = adapter.magnitudes.find(module);
+    require(
+        (found != adapter.magnitudes.end()) == dora, config.where("use_dora"), ": ",
+        dora ? "true, and " : "not true, and ", module, dora ? " has no" : " has a",
+        " lora_magnitude_vector");
+    require(
+        !dora || found->second.size(0) == delta.up.size(0), module, ": lora_magnitude_vector has ",
+        dora ? found->second.size(0) : 0, " numbers; its layer has ", delta.up.size(0), " outputs");
+  }
+  for (const auto& [module, magnitude] : adapter.magnitudes) {
+    require(
+        adapter.low_rank.contains(module), module,
+        " has a lora_magnitude_vector, but no lora_A and lora_B");
+  }
+}
+
 }  // namespace
+
+at::Tensor with_magnitude(
+    const at::Tensor& base, const LowRank& delta, const at::Tensor& magnitude) {
+  const auto sum = base.to(at::kFloat) + delta.product().to(at::kFloat);
+  const auto norms = at::linalg_vector_norm(sum, 2, at::IntArrayRef{1}, /*keepdim=*/true);
+  require(
+      norms.all().item<bool>(),
+      "DoRA: a row of the base's weight with lora_B lora_A added to it is zero, and has no "
+      "direction");
+  return sum * (magnitude.unsqueeze(1) / norms);
+}
 
 at::Tensor LowRank::product() const {
   return at::mm(up, down) * scale;
@@ -192,6 +251,9 @@ int64_t Adapter::parameters() const {
   for (const auto& [module, delta] : low_rank) {
     count += delta.up.numel() + delta.down.numel();
   }
+  for (const auto& [module, magnitude] : magnitudes) {
+    count += magnitude.numel();
+  }
   for (const auto& [name, tensor] : saved) {
     count += tensor.numel();
   }
@@ -205,7 +267,8 @@ bool is_adapter(const std::filesystem::path& directory) {
 
 Adapter read_adapter(const std::filesystem::path& directory) {
   return with_context("reading the adapter " + directory.string(), [&] {
-    const auto config = Json::parse_file(directory / kConfigFile);
+    const auto file = directory / kConfigFile;
+    const auto config = Json::parse_file(file);
     refuse_variants(config);
     Adapter adapter{
         .directory = directory,
@@ -224,9 +287,14 @@ Adapter read_adapter(const std::filesystem::path& directory) {
       add_tensor(adapter, info.name, tensors.tensor(info.name));
     }
     require(!adapter.low_rank.empty(), "the adapter holds no lora_A and lora_B");
+    const Patterns patterns{
+        .config = config,
+        .rank = keys_in_order(file, config, "rank_pattern"),
+        .alpha = keys_in_order(file, config, "alpha_pattern")};
     for (auto& [module, delta] : adapter.low_rank) {
-      check_module(config, adapter, module, delta);
+      check_module(patterns, adapter, module, delta);
     }
+    check_magnitudes(config, adapter);
     return adapter;
   });
 }

@@ -32,17 +32,25 @@ struct Adapter {
   std::vector<std::string> target_modules;
   std::vector<std::string> modules_to_save;
   std::map<std::string, LowRank> low_rank;  // by module path
+  // DoRA: m [out] of every module of low_rank, in float32; empty for plain LoRA. See with_magnitude.
+  std::map<std::string, at::Tensor> magnitudes;
   std::map<std::string, at::Tensor> saved;  // whole tensors that replace the base's, by name
   int64_t bytes = 0;
 
+  bool is_dora() const { return !magnitudes.empty(); }
   int64_t parameters() const;
 };
+
+// What DoRA makes of a base's weight [out, in]: rows of base + delta with the norms that `magnitude` says, in float32.
+// Throws InputError where such a row is zero: nothing can give it a norm.
+at::Tensor with_magnitude(
+    const at::Tensor& base, const LowRank& delta, const at::Tensor& magnitude);
 
 bool is_adapter(const std::filesystem::path& directory);
 
 // Reads adapter_config.json and adapter_model.safetensors (or .bin). Throws InputError for a missing
-// half, a rank that contradicts the config, and, by name, for every variant that is not plain LoRA:
-// DoRA, lora_bias, bias terms, initialisations that change the base model.
+// half, a rank that contradicts the config, and, by name, for every variant that is neither plain LoRA nor DoRA:
+// lora_bias, bias terms, initialisations that change the base model.
 Adapter read_adapter(const std::filesystem::path& directory);
 
 }  // namespace theseus::update
