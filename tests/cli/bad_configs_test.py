@@ -1,4 +1,5 @@
 """Configs that are wrong, absurd, or ask for what is not implemented: refused by file and name."""
+import json
 import resource
 import shutil
 
@@ -190,8 +191,12 @@ class Adapters(ConfigTest):
         self.refuse_adapter({"alpha_pattern": {"(": 1}}, [
             "alpha_pattern: '(' is not a regular expression"])
         self.refuse_adapter({"alpha_pattern": {"(" * 100000: 1}}, "a pattern of 100000 characters")
-        self.refuse_adapter({"alpha_pattern": {"q_proj": 1, ".*_proj": 2}},
-                            "alpha_pattern: patterns with different values match")
+        for pattern, scale in (({"q_proj": 1, ".*_proj": 2}, 1), ({".*_proj": 2, "q_proj": 1}, 2)):
+            adapter = self.model("adapted_llama_adapter", f"first{scale}")  # PEFT's is the first
+            change_json(adapter / "adapter_config.json", {"alpha_pattern": pattern})
+            found = json.loads(self.theseus("inspect", "--json", "--parameters", adapter).stdout)
+            scales = {one["name"]: one["scale"] for one in found["parameters"] if "rank" in one}
+            self.assertAlmostEqual(scales["model.layers.0.self_attn.q_proj"], scale / 3 ** 0.5)
         model = self.model("adapted_llama_adapter", "slow")
         change_json(model / "adapter_config.json", {"alpha_pattern": {
             "(((m|.)*)*)*!": 1, "(.*.*.*.*.*.*.*.*)*=x": 2}})
@@ -207,7 +212,7 @@ class Adapters(ConfigTest):
         support.write_safetensors(path, tensors | {"stray": tensors[name]})
         self.refused("inspect", adapter, says="stray does not begin with base_model.model.")
         support.write_safetensors(path, tensors | {"base_model.model.stray": tensors[name]})
-        self.refused("inspect", adapter, says="is neither lora_A, lora_B nor one of modules_to_save")
+        self.refused("inspect", adapter, says="is neither lora_A, lora_B, lora_magnitude_vector nor one of modules_to_save")
         path.unlink()
         self.refused("inspect", adapter, says=[adapter, "holds no weights"])
 

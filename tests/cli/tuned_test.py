@@ -4,8 +4,9 @@ import random
 import shutil
 
 import support
-from pair import PairTest
-from support import CASES, change_json, read_safetensors, tensor, write_safetensors
+from pair import KEY, PairTest
+from support import (CASES, change_json, change_weights, read_safetensors, tensor,
+                     write_safetensors)
 
 DORA, DORA_BASE = CASES / "dora_bert_adapter", CASES / "dora_bert"
 
@@ -50,6 +51,85 @@ class Kin(PairTest):
         said = self.theseus(*self.words("plan")).stdout
         self.assertNotIn("hardly looks", said)
         self.assertNotIn("initialised anew", said)
+
+
+class NamedBase(PairTest):
+    """--source may be left out where the tuned model names its base, and that is here."""
+
+    def tuned_naming(self, name, folder="tuned"):
+        path = self.here / folder
+        shutil.copytree(self.models / "tuned", path)
+        change_json(path / "config.json", {"_name_or_path": name})
+        return path
+
+    def test_a_directory_that_is_named(self):
+        given = self.carry(out="given", tuned=self.tuned_naming("x"))
+        shutil.copytree(self.models / "base", self.here / "bases" / "old")
+        for i, (name, cwd) in enumerate((
+                (str(self.models / "base"), None), ("bases/old", self.here), ("../bases/old", "/"))):
+            tuned = self.tuned_naming(name, f"tuned{i}")
+            out = self.here / f"out{i}"
+            done = self.theseus(*self.words(source=None, tuned=tuned, out=out.name), cwd=cwd)
+            self.assertIn("the source is ", done.stdout)
+            self.assertIn("_name_or_path", json.dumps(self.record(out)["notes"]))
+            self.assertIn("_name_or_path", self.theseus(
+                *self.words("plan", source=None, tuned=tuned), cwd=cwd).stdout)
+            self.assertEqual((out / "model.safetensors").read_bytes(),
+                             (given / "model.safetensors").read_bytes())
+            self.assertIn("source: /", (out / "recipe.yaml").read_text())
+
+    def test_what_is_not_here_is_said(self):
+        for name, says in (("org/none", ["--source is required", "org/none"]), ("", ["names no base"]),
+                           (str(self.here / "tunedself"), ["no other directory"])):
+            tuned = self.tuned_naming(name, "tunedself" if "self" in name else f"tuned{len(name)}")
+            self.refused(*self.words(source=None, tuned=tuned), says=says)
+        shutil.copytree(self.models / "wide", self.here / "wide")
+        self.refused(*self.words(source=None, tuned=self.tuned_naming("../wide", "other")),
+                     says=["other shapes"])
+
+    def test_an_adapter_names_it_too(self):
+        adapter = self.here / "adapter"
+        shutil.copytree(DORA, adapter)
+        change_json(adapter / "adapter_config.json", {"base_model_name_or_path": str(DORA_BASE)})
+        words = ["transport", "--tuned", adapter, "--target", DORA_BASE, "--method", "identity"]
+        said = self.theseus(*words, "--out", self.here / "out").stdout
+        self.assertIn("base_model_name_or_path", said)
+        self.refused("imitate", "--tuned", DORA, "--target", DORA_BASE, "--calibration", "x", "--out",
+                     self.here / "o", says=["--source is required"])
+
+
+class Quantised(PairTest):
+    def copy(self, which, name, config=None, tensors=()):
+        path = self.here / name
+        shutil.copytree(self.models / which, path)
+        if config:
+            change_json(path / "config.json", config)
+        if tensors:
+            change_weights(path, lambda all: all.update(tensors))
+        return path
+
+    def test_a_config_that_says_so(self):
+        for i, (method, config) in enumerate((
+                ("bitsandbytes", {"quantization_config": {"load_in_4bit": True}}),
+                ("gptq", {"quantization_config": {"quant_method": "gptq", "bits": 4}}),
+                ("awq", {"text_config": {"quantization_config": {"quant_method": "awq"}}}),
+                ("fp8", {"quantization_config": {"quant_method": "fp8"}}))):
+            for part, which in (("source", "base"), ("tuned", "tuned"), ("target", "wide")):
+                model = self.copy(which, f"{part}{i}", config)
+                self.refused(*self.words(**{part: model}),
+                             says=["quantised by " + method, "full-precision"])
+
+    def test_tensors_that_betray_it(self):
+        for i, (said, name, one) in enumerate((
+                ("bitsandbytes", KEY + ".absmax", tensor("F32", [4], 1.0)),
+                ("bitsandbytes", KEY + ".quant_state.bitsandbytes__nf4", tensor("U8", [4], 1)),
+                ("GPTQ", "blocks.0.attn.proj.g_idx", tensor("I32", [4], 1)),
+                ("AWQ", "blocks.0.attn.proj.qweight", tensor("I32", [4], 1)),
+                ("FP8", KEY + "_scale_inv", tensor("F32", [4], 1.0)),
+                ("an unnamed method", KEY, tensor("I8", [48, 48], 1)))):
+            for part, which in (("source", "base"), ("tuned", "tuned")):
+                model = self.copy(which, f"{part}{i}", tensors={name: one})
+                self.refused(*self.words(**{part: model}), says=[said, "full-precision"])
 
 
 class Dora(support.CommandTest):

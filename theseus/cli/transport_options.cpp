@@ -15,6 +15,7 @@
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/named_base.h"
 #include "theseus/output/supervision.h"
 #include "theseus/stats/matcher.h"
 
@@ -210,7 +211,11 @@ void TransportOptions::add_maps(CLI::App& app) {
 void TransportOptions::add(CLI::App& app, For command) {
   app_ = &app;
   auto& align = job_.align;
-  auto* source = app.add_option("--source", job_.source, "the old base model");
+  auto* source = app.add_option(
+      "--source", job_.source,
+      command == For::kAlign
+          ? "the old base model"
+          : "the old base model (default: the directory that the tuned model names as its base)");
   auto* target = app.add_option("--target", job_.target, "the new base model")->required();
   source->type_name("MODEL");
   target->type_name("MODEL");
@@ -326,6 +331,11 @@ output::JobOptions TransportOptions::job() const {
           "they are made already");
     }
   } else {
+    if (job.source.empty() && !job.tuned.empty()) {
+      const auto named = output::named_base(job.tuned);
+      job.source = named.path;
+      job.source_note = named.note;
+    }
     require(
         !job.source.empty(), app_->get_option_no_throw("--alignment") == nullptr
                                  ? "--source is required"
@@ -383,7 +393,10 @@ output::JobOptions TransportOptions::job() const {
   job.align.memory = memory_.empty() ? 0 : parse_bytes(memory_);
   job.version = THESEUS_VERSION;
   job.words = given_options(*app_);
-  job.recipe = recipe_of(*app_);
+  if (!job.source_note.empty()) {  // where the recipe will be, that name may mean another directory
+    job.words["source"] = std::filesystem::absolute(job.source).lexically_normal().string();
+  }
+  job.recipe = recipe_of(job.words);
   return job;
 }
 

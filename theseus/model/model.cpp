@@ -10,6 +10,7 @@
 #include "theseus/machine/environment.h"
 #include "theseus/model/attach.h"
 #include "theseus/model/layers.h"
+#include "theseus/model/quantised.h"
 
 namespace theseus::model {
 namespace {
@@ -83,6 +84,7 @@ Model Model::open(const fs::path& path, const OpenOptions& options) {
     const auto& family = find_plugin(all_families(), "model family", model.location_.family);
     model.checkpoint_ = std::make_shared<const checkpoint::Checkpoint>(
         checkpoint::Checkpoint::open(path, family.weights));
+    refuse_quantised(model.location_.config, *model.checkpoint_);
     const auto config = Json::parse_file(model.location_.config);
     model.architecture_ = family.open(config, *model.checkpoint_);
     if (model.architecture_.generation.possible) {

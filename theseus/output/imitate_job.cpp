@@ -184,7 +184,10 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   record["device"] = c10::str(job.placement.device);
   record["threads"] = at::get_num_threads();
   record["layers"] = describe_layers(found);
-  record["notes"] = ordered_json::array();
+  record["notes"] = opened.update->notes();
+  if (!job.source_note.empty()) {
+    record["notes"].push_back(job.source_note);
+  }
   for (const auto& note : transport::notes_on_kinship(
            transport::kinship_of(*opened.update, opened.source.architecture()))) {
     record["notes"].push_back(note);

@@ -69,8 +69,12 @@ std::vector<std::string> notes_before(
   const auto& source = opened.source.architecture();
   const auto& target = opened.target.architecture();
   std::vector<std::string> notes;
+  if (!options.source_note.empty()) {
+    notes.push_back(options.source_note);
+  }
   if (opened.update) {
-    notes = opened.update->notes();
+    const auto about = opened.update->notes();
+    notes.insert(notes.end(), about.begin(), about.end());
     const auto kinship = transport::notes_on_kinship(transport::kinship_of(*opened.update, source));
     notes.insert(notes.end(), kinship.begin(), kinship.end());
     const auto left = notes_on_update(plan, opened);

@@ -11,6 +11,7 @@
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/model/attach.h"
 #include "theseus/model/layers.h"
+#include "theseus/model/quantised.h"
 #include "theseus/update/norm.h"
 
 namespace theseus::transport {
@@ -75,6 +76,9 @@ void SourceUpdate::open_dense(const model::Model& source) {
   const auto& family = find_plugin(model::all_families(), "model family", source.location().family);
   tuned_ =
       std::make_shared<checkpoint::Checkpoint>(checkpoint::Checkpoint::open(path_, family.weights));
+  model::refuse_quantised(
+      (std::filesystem::is_directory(path_) ? path_ : path_.parent_path()) / "config.json",
+      *tuned_);
   const auto names = model::spellings(source.architecture());
   const auto shapes = model::tensor_shapes(source.architecture());
   std::set<std::string> tied;

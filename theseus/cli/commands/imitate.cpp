@@ -13,6 +13,7 @@
 #include "theseus/cli/progress.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/output/imitate_job.h"
+#include "theseus/output/named_base.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -35,7 +36,13 @@ int run(const Options& options) {
   given.job.output_dtype = output::parse_output_dtype(options.output_dtype);
   given.job.version = THESEUS_VERSION;
   given.job.words = given_options(*options.app);
-  given.job.recipe = recipe_of(*options.app);
+  if (given.job.source.empty()) {
+    const auto named = output::named_base(given.job.tuned);
+    given.job.source = named.path;
+    given.job.source_note = named.note;
+    given.job.words["source"] = std::filesystem::absolute(named.path).lexically_normal().string();
+  }
+  given.job.recipe = recipe_of(given.job.words);
   given.fit.match = given.job.align.match;
   JobProgress progress(options.quiet);
   const auto record = output::imitate_job(
@@ -76,7 +83,10 @@ std::function<int()> add(CLI::App& app) {
   options->app = &app;
   auto& job = options->given.job;
   job.write = "model";
-  app.add_option("--source", job.source, "the old base model")->required()->type_name("MODEL");
+  app.add_option(
+         "--source", job.source,
+         "the old base model (default: the directory that the tuned model names as its base)")
+      ->type_name("MODEL");
   app.add_option("--tuned", job.tuned, "the tuned old model: directory, state dict or PEFT adapter")
       ->required()
       ->type_name("PATH");
