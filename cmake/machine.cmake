@@ -2,11 +2,14 @@
 include(CheckCXXSourceCompiles)
 
 # pip's libtorch has MKL in it; Debian's takes the system's BLAS.
-set(CMAKE_REQUIRED_LIBRARIES ${TORCH_LIBRARIES})
+get_target_property(torch_cpu torch_cpu LOCATION)
+set(CMAKE_REQUIRED_LIBRARIES ${torch_cpu})
+set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,--allow-shlib-undefined)
 check_cxx_source_compiles(
   "extern \"C\" void MKL_Get_Version_String(char*, int); int main() { char t[200]; MKL_Get_Version_String(t, 200); }"
   THESEUS_TORCH_HAS_MKL)
 unset(CMAKE_REQUIRED_LIBRARIES)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
 # Only one with OpenMP: threads of its own would fight with libtorch's.
 find_library(THESEUS_OPENBLAS NAMES libopenblas.so.0 PATH_SUFFIXES openblas-openmp)
 if(NOT THESEUS_OPENBLAS MATCHES "openmp")

@@ -11,7 +11,10 @@ TEST(Duration, GrowsWithEveryKindOfWork) {
   const auto least = seconds_of({}, 0, kRates);
   EXPECT_GT(seconds_of({.forward = 1e13}, 0, kRates), least + 100);
   EXPECT_GT(seconds_of({.statistics = 1e13}, 0, kRates), least + 100);
-  EXPECT_GT(seconds_of({.solve = 1e13}, 0, kRates), least + 200);
+  EXPECT_GT(seconds_of({.solve = 1e13}, 0, kRates), least + 100);
+  EXPECT_GT(
+      seconds_of({.solve = 1e13, .solve_small = 1e13}, 0, kRates),
+      seconds_of({.solve = 1e13}, 0, kRates));
   EXPECT_GT(seconds_of({.carry = 1e13}, 0, kRates), least + 100);
   EXPECT_GT(seconds_of({}, int64_t{100'000'000'000}, kRates), least + 50);
 }

@@ -1,7 +1,8 @@
 // seconds = start + sum over kinds of work of  operations / (rate of products * efficiency) + bytes / rate of files
 //
-// The efficiencies say how much of the rate of large products each kind of work reached, where it was measured
-// (bench/RESULTS.md): a pass also computes what is no product, and decompositions are products only in part.
+// The efficiencies say how much of the rate of large products each kind of work reached where it was measured
+// (bench/plan_time.py): a pass also computes what is no product, and a decomposition is none. Large polar factors take
+// fewer operations than the decomposition that is counted for them, most of them in float32.
 
 #include "theseus/transport/duration.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr double kStart = 1;           // libraries, opening files
 constexpr double kBytesASecond = 1e9;  // read from and written to files
-constexpr double kForward = 0.6, kStatistics = 0.8, kSolve = 0.3, kCarry = 0.7;
+constexpr double kForward = 0.5, kStatistics = 0.6, kSolveSmall = 0.3, kSolveLarge = 1.1, kCarry = 0.7;
 
 }  // namespace
 
@@ -27,7 +28,9 @@ Rates measure_rates(c10::Device device, c10::ScalarType dtype_of_passes) {
 
 double seconds_of(const Cost& cost, int64_t bytes, const Rates& rates) {
   return kStart + cost.forward / (kForward * rates.passes) +
-         cost.statistics / (kStatistics * rates.float32) + cost.solve / (kSolve * rates.float64) +
+         cost.statistics / (kStatistics * rates.float32) +
+         cost.solve_small / (kSolveSmall * rates.float64) +
+         (cost.solve - cost.solve_small) / (kSolveLarge * rates.float64) +
          cost.carry / (kCarry * rates.float32) + static_cast<double>(bytes) / kBytesASecond;
 }
 

@@ -91,6 +91,7 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
     schedule.cost.forward += costs.back().forward;
     schedule.cost.statistics += costs.back().statistics;
     schedule.cost.solve += costs.back().solve;
+    schedule.cost.solve_small += costs.back().solve_small;
     schedule.cost.carry += costs.back().carry;
     schedule.cost.files += costs.back().files;
     schedule.factored += costs.back().factored;

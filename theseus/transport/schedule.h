@@ -16,6 +16,7 @@ struct Cost {
   double forward = 0;
   double statistics = 0;
   double solve = 0;
+  double solve_small = 0;  // of these, what is decomposed and not iterated on; see maps::kSmall
   double carry = 0;
   int64_t peak = 0;    // bytes of memory
   int64_t states = 0;  // bytes of hidden states between groups

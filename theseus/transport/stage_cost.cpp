@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/maps/certify.h"
 #include "theseus/maps/factors.h"
 
 namespace theseus::transport {
@@ -202,7 +203,9 @@ void Estimator::add_solved(const std::string& space, const Blocks& blocks, Stage
   const auto small = real(std::min(ds, dt));
   const auto large = real(std::max(ds, dt));
   // Gram, eigendecomposition, its inverse root, the product with C.
-  cost.solve += small * small * (2 * large + 9 * small + 2 * small + 2 * large);
+  const auto solve = small * small * (2 * large + 9 * small + 2 * small + 2 * large);
+  cost.solve += solve;
+  cost.solve_small += std::min(ds, dt) <= maps::kSmall ? solve : 0;
   cost.solving = std::max(cost.solving, static_cast<int64_t>(kSolveCopies * small * large * 8));
 }
 

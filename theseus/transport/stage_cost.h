@@ -10,7 +10,7 @@ namespace theseus::transport {
 
 // What one stage of the walk costs: operations, and bytes of memory.
 struct StageCost {
-  double forward = 0, statistics = 0, solve = 0, carry = 0;
+  double forward = 0, statistics = 0, solve = 0, solve_small = 0, carry = 0;
   int64_t weights = 0;   // both blocks in float32; dropped before the maps are solved
   int64_t rows = 0;      // activations while a batch runs, and the rows that are seen of it
   int64_t moments = 0;   // sums, or rows that are kept: until the stage is carried
