@@ -7,6 +7,7 @@
 #include "theseus/base/json.h"
 #include "theseus/base/text.h"
 #include "theseus/data/listing.h"
+#include "theseus/data/utf8.h"
 
 namespace theseus::data {
 
@@ -15,6 +16,9 @@ ClassNames::ClassNames(std::vector<std::string> names, std::string origin)
   require(!names_.empty(), origin_, " names no classes");
   for (size_t i = 0; i < names_.size(); ++i) {
     require(!names_[i].empty(), origin_, ": class ", i, " has an empty name");
+    require(
+        is_utf8(names_[i]), origin_, ": the name of class ", i, ", '", printable(names_[i]),
+        "', is not UTF-8");
     const bool added = numbers_.emplace(names_[i], static_cast<int64_t>(i)).second;
     require(added, origin_, ": the class '", printable(names_[i]), "' is there twice");
   }

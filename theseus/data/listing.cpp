@@ -7,6 +7,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/text.h"
+#include "theseus/data/utf8.h"
 
 namespace theseus::data {
 namespace {
@@ -95,11 +96,12 @@ fs::path below(
 }
 
 std::vector<std::string> lines_of(const fs::path& file) {
-  const auto text = read_text_file(file, kLongestList);
+  const auto bytes = read_text_file(file, kLongestList);
+  const auto text = utf8_text(bytes, file.string());
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
     const auto end = std::min(text.find('\n', begin), text.size());
-    const auto line = trimmed(std::string_view(text).substr(begin, end - begin));
+    const auto line = trimmed(text.substr(begin, end - begin));
     if (!line.empty()) {
       lines.emplace_back(line);
     }

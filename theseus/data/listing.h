@@ -29,7 +29,7 @@ std::filesystem::path below(
     std::string_view what,
     const std::vector<std::string>& candidates);
 
-// Lines of a small text file, without the blanks around them; blank lines are left out.
+// Lines of a small text file in UTF-8, without the blanks around them; blank lines are left out.
 std::vector<std::string> lines_of(const std::filesystem::path& file);
 std::string_view trimmed(std::string_view text);
 std::string lower(std::string_view text);

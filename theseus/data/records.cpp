@@ -10,11 +10,10 @@
 #include "theseus/base/json.h"
 #include "theseus/base/text.h"
 #include "theseus/data/listing.h"
+#include "theseus/data/utf8.h"
 
 namespace theseus::data {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 struct Row {
   std::vector<std::string> fields;
@@ -76,7 +75,7 @@ bool is_blank(const Row& row) {
 Records::Records(
     const std::filesystem::path& path, RecordForm form, std::vector<std::string> columns)
     : file_(std::make_shared<const MappedFile>(path)), form_(form), columns_(std::move(columns)) {
-  text_ = as_text(file_->bytes());
+  text_ = utf8_text(as_text(file_->bytes()), path.string());
   if (form == RecordForm::kJsonLines) {
     find_lines();
   } else {
@@ -87,7 +86,7 @@ Records::Records(
 
 void Records::find_lines() {
   int64_t line = 1;
-  for (size_t begin = text_.starts_with(kByteOrderMark) ? 3 : 0; begin < text_.size(); ++line) {
+  for (size_t begin = 0; begin < text_.size(); ++line) {
     const auto end = std::min(text_.find('\n', begin), text_.size());
     if (!trimmed(text_.substr(begin, end - begin)).empty()) {
       places_.push_back({begin, end, line});
@@ -98,7 +97,7 @@ void Records::find_lines() {
 
 void Records::find_rows(bool header) {
   int64_t line = 1;
-  for (size_t begin = text_.starts_with(kByteOrderMark) ? 3 : 0; begin < text_.size();) {
+  for (size_t begin = 0; begin < text_.size();) {
     auto row = read_row(text_, begin, form_);
     const auto where = c10::str(path().string(), ":", line);
     require(row.closed, where, ": a quote is opened and never closed");
@@ -177,17 +176,15 @@ std::vector<std::string> peek_fields(const std::filesystem::path& path) {
   for (char next = 0; line.size() < kLongest && file.get(next) && next != '\n';) {
     line.push_back(next);
   }
-  if (line.starts_with(kByteOrderMark)) {
-    line.erase(0, kByteOrderMark.size());
+  if (line.size() == kLongest) {
+    return {};  // a part of it says nothing; whoever opens it by name reads all
   }
+  const auto text = utf8_text(line, path.string());
   if (ending != ".jsonl") {
-    return read_row(line, 0, form_of(path)).fields;
+    return read_row(text, 0, form_of(path)).fields;
   }
-  try {
-    return Json::parse(line, path.string()).keys();
-  } catch (const InputError&) {
-    return {};  // not recognised; whoever opens it by name is told why
-  }
+  return trimmed(text).empty() ? std::vector<std::string>()
+                               : Json::parse(text, path.string() + ":1").keys();
 }
 
 }  // namespace theseus::data

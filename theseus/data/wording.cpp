@@ -63,8 +63,10 @@ Worded fill(const Wording& wording, const Fields& fields, const std::string* cla
 Worded worded(const Examples& examples, const Wording& wording, int64_t i) {
   const auto label = examples.labels.empty() ? -1 : examples.labels[static_cast<size_t>(i)];
   const bool named = label >= 0 && label < static_cast<int64_t>(examples.classes.size());
-  return fill(
-      wording, examples.text(i), named ? &examples.classes[static_cast<size_t>(label)] : nullptr);
+  return with_context("reading " + examples.names[static_cast<size_t>(i)], [&] {
+    return fill(
+        wording, examples.text(i), named ? &examples.classes[static_cast<size_t>(label)] : nullptr);
+  });
 }
 
 std::string fill_template(std::string_view words, std::string_view class_name) {

@@ -7,6 +7,7 @@
 #include "theseus/data/examples.h"
 #include "theseus/data/listing.h"
 #include "theseus/data/splits.h"
+#include "theseus/data/utf8.h"
 
 namespace theseus::data::sources {
 namespace {
@@ -22,7 +23,7 @@ Examples open(const fs::path& path, const std::string& asked) {
   Examples examples;
   examples.split = choose_among(files, asked, path);
   const auto file = std::make_shared<const MappedFile>(files.at(examples.split));
-  const auto text = as_text(file->bytes());
+  const auto text = utf8_text(as_text(file->bytes()), file->path().string());
   std::vector<std::string_view> lines;
   int64_t number = 1;
   for (size_t begin = 0; begin < text.size(); ++number) {

@@ -55,6 +55,7 @@ std::vector<fs::path> shards_of(const fs::path& folder) {
 }
 
 struct Pair {
+  std::string key;
   std::string image_name;
   Bytes image;
   std::string label;  // empty: none
@@ -75,7 +76,10 @@ class Shard {
       if (!pair.image_name.empty()) {
         found.push_back(pair);
       } else {
-        require(pair.label.empty(), file_->path().string(), ": a label without an image");
+        require(
+            pair.label.empty(), file_->path().string(), ": ", printable(pair.key),
+            ".cls is a label without an image; expected ", printable(pair.key),
+            ".png, .jpg or .jpeg in the same tar");
       }
     }
     require(!found.empty(), file_->path().string(), " has no images (KEY.png, KEY.jpg, KEY.jpeg)");
@@ -115,7 +119,7 @@ class Shard {
   Pair& of(const std::string& key) {
     const auto [place, added] = places_.emplace(key, pairs_.size());
     if (added) {
-      pairs_.emplace_back();
+      pairs_.push_back({.key = key});
     }
     return pairs_[place->second];
   }
