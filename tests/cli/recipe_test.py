@@ -73,6 +73,7 @@ class Recipe(PairTest):
     def test_bad_values(self):
         for text, says in [("alpha: .nan\n", "'.nan' is not a number"),
                            ("alpha: nan\n", "'nan' is not a finite number"),
+                           ("stream: maybe\n", "line 8: stream is 'maybe'; expected true or false"),
                            ("write: true\n", "--write: 'true' is none of: model update adapter")]:
             with self.subTest(text=text):
                 recipe = self.write_recipe(text)

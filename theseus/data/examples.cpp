@@ -53,6 +53,13 @@ const SourceRow& recognised(const std::string& words) {
   return *rows[0];
 }
 
+// Layouts say what they miss in a folder, and would say the same of one that is not there.
+void require_there(const std::string& words, const std::filesystem::path& path, bool named) {
+  const auto why = why_unreadable(path);
+  require(why.empty(), words, ": ", why);
+  require(!named || !is_missing(path), words, ": ", path.string(), " is no file or folder");
+}
+
 // Sources promise this; what comes after relies on it.
 void check(const Examples& examples) {
   require(examples.size() > 0, "there are no examples");
@@ -73,9 +80,10 @@ Examples open_examples(const std::string& words, const std::string& split) {
   const auto colon = words.find(':');
   const bool named = colon != std::string::npos && !is_file(words) && !is_folder(words) &&
                      is_source(std::string_view(words).substr(0, colon));
-  const auto name = named ? words.substr(0, colon) : std::string(recognised(words).name);
   const auto path = named ? words.substr(colon + 1) : words;
   require(!path.empty(), "no path after '", words, "'");
+  require_there(words, path, named);
+  const auto name = named ? words.substr(0, colon) : std::string(recognised(words).name);
   return with_context(c10::str("opening ", name, ":", path), [&] {
     auto examples = find_plugin(all_sources(), "source of data", name).open(path, split);
     examples.source = name;

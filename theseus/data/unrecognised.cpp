@@ -1,9 +1,11 @@
 #include "theseus/data/unrecognised.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <numeric>
 #include <set>
+#include <unistd.h>
 
 #include <c10/util/StringUtil.h>
 
@@ -118,6 +120,29 @@ std::string of_name(const std::string& name) {
 }
 
 }  // namespace
+
+bool is_missing(const fs::path& path) {
+  std::error_code error;
+  if (fs::status(path, error).type() != fs::file_type::not_found) {
+    return false;
+  }
+  const auto parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const auto start = path.filename().string() + ".";
+  for (auto entry = fs::directory_iterator(parent, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(start)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string why_unreadable(const fs::path& path) {
+  const bool folder = is_folder(path);
+  return ::access(path.c_str(), folder ? R_OK | X_OK : R_OK) != 0 && errno == EACCES
+             ? "permission denied"
+             : "";
+}
 
 std::string why_unrecognised(const std::string& words) {
   const auto start = printable(words, 400) + ": ";

@@ -1,9 +1,12 @@
 // theseus run RECIPE.yaml: a command with its options in a file
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
+#include <set>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/interrupt.h"
 #include "theseus/cli/recipe.h"
@@ -11,6 +14,16 @@
 
 namespace theseus::cli::commands {
 namespace {
+
+// What YAML has for true and false.
+bool is_switch(const std::string& value) {
+  auto word = value;
+  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  static const std::set<std::string> kWords = {"true", "false", "yes", "no", "on", "off"};
+  return kWords.contains(word);
+}
 
 // The recipe's lines as words of a command line; `more` comes from ours and takes precedence.
 std::vector<std::string> words_of(
@@ -29,6 +42,10 @@ std::vector<std::string> words_of(
     require(
         same == 1 || app.get_option(option)->get_expected_max() > 1, path, ", line ", line.number,
         ": ", line.name, " must have one value");
+    require(
+        app.get_option(option)->get_expected_max() > 0 || is_switch(line.value), path, ", line ",
+        line.number, ": ", line.name, " is '", printable(line.value, 80),
+        "'; expected true or false");
     const bool replaced = std::any_of(more.begin(), more.end(), [&](const auto& word) {
       return word == option || word.starts_with(option + "=");
     });
