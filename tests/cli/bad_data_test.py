@@ -112,6 +112,67 @@ class BadImages(DigitsTest):
         self.refused("finetune", "--model", self.models / "base", "--data", digits, "--out",
                      self.here / "x", "--lr", "1e30", says="--lr 1e+30 is no rate")
 
+    def test_missing_and_unreadable(self):
+        """What is not there, or may not be read, is said so, and not taken for another layout."""
+        for layout in ("mnist", "folders", "jsonl", "lines", "webdataset", "cifar", "svhn", "snli", "eurosat"):
+            self.refused_data(f"{layout}:{self.here}/nope", says=[f"{self.here}/nope", "no file or folder"])
+        self.refused_data(self.here / "nope", says="no such file or folder")
+        as_nobody = self.as_nobody()
+        shutil.copytree(self.models / "tuned", self.here / "m")
+        for path in [self.here / "m", *(self.here / "m").iterdir()]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        closed = self.here / "closed"
+        shutil.copytree(self.models / "digits" / "test", closed)
+        table = self.here / "table.csv"
+        table.write_text("path,label\n1.ppm,3\n")
+        for path in (closed, table):
+            path.chmod(0)
+            for words in (path, f"{'folders' if path == closed else 'manifest'}:{path}"):
+                said = self.theseus("evaluate", self.here / "m", "--data", words, "--quiet", exit=2,
+                                    **as_nobody).stderr
+                self.assertIn(f"{path}: permission denied", said)
+            path.chmod(0o755)
+
+    def test_probe_on_undivided_data(self):
+        """The message says how, and that works: nothing that is measured on is learnt from."""
+        whole = self.here / "whole"
+        for split in ("test", "val"):
+            shutil.copytree(self.models / "digits" / split, whole, dirs_exist_ok=True)
+        self.refused_data(whole, "--task", "probe", says=["is not divided", "--split '[80:100]'", "--training"])
+        record = json.loads(self.theseus("evaluate", self.models / "tuned", "--data", whole, "--task",
+                                         "probe", "--split", "[80:100]", "--json", "--quiet").stdout)
+        self.assertEqual((record["count"], record["training"]["examples"]), (24, 96))
+
+    def test_marks_and_line_ends(self):
+        """A byte order mark and ends of lines as on Windows change nothing."""
+        plain = self.pictures("plain", ["1.ppm,three", "1.ppm,two"])
+        (plain.parent / "classnames.txt").write_text("two\nthree\n")
+        marked = self.pictures("marked", ["1.ppm,three", "1.ppm,two"])
+        for file in (marked, marked.parent / "classnames.txt"):
+            text = (plain if file == marked else plain.parent / "classnames.txt").read_bytes()
+            file.write_bytes(b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"))
+        found = []
+        for table in (plain, marked):
+            headed = self.here / f"head {table.parent.name}"
+            shutil.copytree(self.models / "tuned", headed)
+            done = self.theseus("evaluate", headed, "--data", table, "--task", "probe", "--training",
+                                table, "--quiet", exit=2)
+            found.append(done.stderr.replace(str(table), "T"))
+            self.assertIn("are those to be measured on", done.stderr)
+        self.assertEqual(found[0], found[1])
+        self.refused_data(marked, says="the head has 10 classes and the data 2: without names; two, three")
+
+    def test_not_utf8(self):
+        table = self.pictures("a", ["1.ppm,three"])
+        names = table.parent / "classnames.txt"
+        names.write_bytes(b"two\nthr\xe9e\n")
+        self.refused_data(table, says=[f"{names}:2: byte 4 of the line", "not UTF-8"])
+        names.unlink()
+        table.write_bytes(b"path,label\n1.ppm,thr\xe9e\n")
+        self.refused_data(table, says=[f"{table}:2: byte 10 of the line", "not UTF-8"])
+        table.write_bytes("path,label\n1.ppm,three\n".encode("utf-16"))
+        self.refused_data(f"manifest:{table}", says=[table, "UTF-16"])
+
     def test_no_labels(self):
         plain = self.pictures("a", ["1.ppm", "1.ppm"], head="path")
         self.refused_data(plain, says="no labels")
@@ -156,6 +217,34 @@ class BadTexts(CommandTest):
         self.refused("evaluate", self.bert, "--data", self.texts("a film"), "--answer", "{text}",
                      says="--answer is for models that write text")
 
+    def test_not_utf8(self):
+        """One rule for every kind of text."""
+        (self.here / "data").mkdir()
+        for name, text in (("x.txt", b"a film\nthe \xff film\n"),
+                           ("x.jsonl", b'{"text": "a film"}\n{"text": "\xff"}\n'),
+                           ("x.tsv", b"text\tlabel\na\t0\n".replace(b"a\t0", b"a \xff\t0")),
+                           ("y.jsonl", b'{"text": "\xff film"}\n')):
+            file = self.here / "data" / name
+            file.write_bytes(text)
+            for data in (file, f"{'lines' if name == 'x.txt' else name[2:]}:{file}"):
+                self.refused("evaluate", self.bert, "--data", data, "--task", "probe", "--training", data,
+                             "--quiet", says=[f"{file}:{1 if name == 'y.jsonl' else 2}: byte", "not UTF-8"])
+
+    def test_mark_before_text(self):
+        file = self.here / "lines.txt"
+        file.write_bytes(b"\xef\xbb\xbfthe good film\r\nthe bad film\r\n")
+        llama = support.ROOT / "tests" / "fixtures" / "evaluate" / "llama"
+        marked = json.loads(self.theseus("evaluate", llama, "--data", file, "--json", "--quiet").stdout)
+        file.write_text("the good film\nthe bad film\n")
+        plain = json.loads(self.theseus("evaluate", llama, "--data", file, "--json", "--quiet").stdout)
+        self.assertEqual(marked["value"], plain["value"])
+
+    def test_a_record_without_the_field(self):
+        file = self.here / "texts.jsonl"
+        file.write_text('{"text": "a film", "label": 0}\n{"review": "the film", "label": 1}\n')
+        self.refused("evaluate", self.bert, "--data", file, "--quiet",
+                     says=["asks for the field 'text'", f"{file}:2"])
+
     def test_missing_vocabulary(self):
         self.vocabulary.unlink()
         self.refused("evaluate", self.bert, "--data", self.texts("a film"), "--quiet",
@@ -169,7 +258,8 @@ class BadTexts(CommandTest):
     def test_text_longer_than_the_model(self):
         """It is cut, and that is said."""
         whole = self.evaluate("the good film", "the bad film")
-        self.assertEqual(whole["notes"], [])
+        self.assertEqual(len(whole["notes"]), 1)
+        self.assertIn("label i was taken for class i of the head", whole["notes"][0])
         cut = self.evaluate("the good film " * 30, "the bad film")
         self.assertIn("1 texts were longer than the 20 tokens that the model takes and were cut", cut["notes"][0])
         self.assertEqual(cut["count"], 2)

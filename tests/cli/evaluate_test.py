@@ -247,8 +247,6 @@ class Evaluate(DigitsTest):
                      says="takes no text")
         self.refused("evaluate", self.models / "base", "--data", digits, "--task", "perplexity",
                      says="perplexity needs a language model")
-        self.refused(*self.words(calibration=digits), "--split", "val", "--shots", "50",
-                     says=["digit", "50"])
         self.refused(*self.words(), "--shots", "2", says="holds tensors")
         empty = self.here / "empty"
         shutil.copytree(digits, empty)

@@ -110,16 +110,26 @@ TEST(DrawPerClass, TakesAsManyOfEach) {
       draw.order, {}, [&](int64_t index) { return examples.labels[index]; }));
 }
 
-TEST(DrawPerClass, NamesTheClassesWithTooFew) {
+TEST(DrawPerClass, TakesAllOfClassesWithTooFewAndNamesThem) {
   auto examples = three_classes();
+  EXPECT_EQ(draw_per_class(examples, 10, 1).fewer, "");
   examples.classes.emplace_back("never seen");
-  expect_parts(
-      error_of([&] { draw_per_class(examples, 25, 1); }), "25 of each", "a (10)", "b (20)",
-      "never seen (0)");
+  const auto draw = draw_per_class(examples, 25, 1);
+  EXPECT_EQ(draw.order.size(), 10U + 20U + 25U);
+  expect_parts(draw.fewer, "--shots 25", "a (10)", "b (20)", "never seen (0)");
   examples.classes.clear();
-  expect_parts(error_of([&] { draw_per_class(examples, 11, 1); }), "class 0 (10)");
+  expect_parts(draw_per_class(examples, 11, 1).fewer, "class 0 (10)");
   examples.labels.clear();
   expect_parts(error_of([&] { draw_per_class(examples, 1, 1); }), "no labels");
+}
+
+TEST(Draw, ComesAgainFromItsDescription) {
+  const auto examples = three_classes();
+  for (const auto& draw :
+       {draw_batches(examples, 2, 8, 1), draw_some(examples, 7, 2), draw_per_class(examples, 3, 3),
+        draw_all(examples)}) {
+    EXPECT_EQ(drawn_again(nlohmann::json(describe(draw, examples)), examples), draw.order);
+  }
 }
 
 TEST(Draw, HashIsOfWhatWasDrawn) {

@@ -116,6 +116,8 @@ TEST_F(CalibrationTest, LetsInputsRunOutAtTheirOwnEnds) {
   const auto calibration = open(
       {{"pixel_values", at::zeros({5, 3, 2, 2})}, {"text", numbered(2)}}, kClip, {.batch_size = 2});
   EXPECT_EQ(calibration.sequences(), 5);
+  ASSERT_EQ(calibration.notes().size(), 1U);
+  tests::expect_parts(calibration.notes().front(), "of text", "only 2", "5 of others");
   ASSERT_EQ(calibration.batches(), 3);
   EXPECT_TRUE(calibration.source(0).contains("text"));
   EXPECT_FALSE(calibration.source(1).contains("text"));
@@ -140,9 +142,40 @@ TEST_F(CalibrationTest, DrawsBatchesBySeed) {
   };
   EXPECT_EQ(draw(1), draw(1));
   EXPECT_NE(draw(1), draw(2));
-  tests::expect_parts(
-      refusal({{"input_ids", numbered(7)}}, kText, {.batch_size = 4, .batches = 2}),
-      "2 batches of 4", "7 sequences");
+}
+
+TEST_F(CalibrationTest, DrawsSequencesBySeed) {
+  const auto draw = [&](const Sampling& sampling) {
+    const auto calibration = open({{"input_ids", numbered(40)}}, kText, sampling);
+    EXPECT_EQ(calibration.available(), 40);
+    EXPECT_TRUE(calibration.notes().empty());
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < calibration.batches(); ++i) {
+      const auto here = sequences_in(calibration.source(i), "input_ids");
+      all.insert(all.end(), here.begin(), here.end());
+    }
+    EXPECT_EQ(std::ssize(all), calibration.sequences());
+    return all;
+  };
+  EXPECT_EQ(draw({.batch_size = 4, .draw = 10}).size(), 10U);
+  EXPECT_EQ(draw({.batch_size = 4, .draw = 10}), draw({.batch_size = 4, .most = 10}));
+  EXPECT_NE(draw({.batch_size = 4, .draw = 10}), draw({.batch_size = 4, .draw = 10, .seed = 1}));
+  EXPECT_EQ(draw({.batch_size = 4, .most = 50}), draw({.batch_size = 4}));  // all, in order
+}
+
+TEST_F(CalibrationTest, TakesAllWhereMoreAreAskedForAndSaysSo) {
+  for (const auto& [sampling, said] :
+       {std::pair(Sampling{.batch_size = 4, .batches = 2}, "--batches 2 of 4"),
+        std::pair(Sampling{.batch_size = 4, .batches = int64_t{1} << 40}, "there are only 7"),
+        std::pair(Sampling{.batch_size = 1 << 30, .batches = int64_t{1} << 40}, "only 7"),
+        std::pair(Sampling{.batch_size = 4, .draw = 8}, "--draw 8: there are only 7")}) {
+    const auto calibration = open({{"input_ids", numbered(7)}}, kText, sampling);
+    EXPECT_EQ(calibration.sequences(), 7);
+    ASSERT_EQ(calibration.notes().size(), 1U);
+    tests::expect_parts(calibration.notes().front(), said, "all of them were used");
+  }
+  EXPECT_TRUE(
+      open({{"input_ids", numbered(7)}}, kText, {.batch_size = 4, .draw = 7}).notes().empty());
 }
 
 TEST_F(CalibrationTest, RefusesWhatIsOfNoUse) {

@@ -153,6 +153,16 @@ std::string plan_text(const ordered_json& plan, bool every) {
       text += fmt::format("rows         {}: {}\n", tower, word.get<std::string>());
     }
   }
+  if (plan.contains("examples")) {
+    const auto& examples = plan.at("examples");
+    const bool all = examples.at("used") == examples.at("of");
+    text += fmt::format(
+        "examples     {} of {}{}\n", examples.at("used").get<int64_t>(),
+        examples.at("of").get<int64_t>(),
+        all ? ""
+            : fmt::format(
+                  ", drawn by seed {} (--draw says how many)", examples.at("seed").get<int64_t>()));
+  }
   text += depth_text(plan.at("depth"));
   if (plan.contains("schedule")) {
     text += schedule_text(plan.at("schedule"));

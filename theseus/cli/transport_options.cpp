@@ -12,6 +12,7 @@
 #include "theseus/base/device.h"
 #include "theseus/base/error.h"
 #include "theseus/cli/device_option.h"
+#include "theseus/cli/draw_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/maps/method.h"
@@ -80,7 +81,7 @@ constexpr const char* kOfTheMaps[] = {
     "--calibration", "--method", "--match",      "--center",     "--whiten", "--ridge",
     "--rank",        "--depth",  "--batches",    "--batch-size", "--memory", "--save-every",
     "--split",       "--shots",  "--max-length", "--in-order",   "--pack",   "--wording",
-    "--second",      "--answer", "--statistics", "--stream",     "--dtype"};
+    "--second",      "--answer", "--statistics", "--stream",     "--dtype",  "--draw"};
 
 }  // namespace
 
@@ -246,7 +247,9 @@ void TransportOptions::add(CLI::App& app, For command) {
         ->check(CLI::NonNegativeNumber);
   }
   add_maps(app);
-  app.add_option("--batches", align.sampling.batches, "draw so many batches (default: use all)")
+  add_draw(app, draw_);
+  app.add_option(
+         "--batches", align.sampling.batches, "draw so many batches, instead of saying --draw")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--batch-size", align.sampling.batch_size, "sequences at a time")
       ->capture_default_str()
@@ -348,6 +351,7 @@ output::JobOptions TransportOptions::job() const {
     require(
         job.shots == 0 || job.align.sampling.batches == 0,
         "--batches has no effect with --shots, which says how many examples are drawn");
+    read_draw(*app_, draw_, job.align.sampling);
     require(
         !job.align.in_order || method.needs.moments, "--in-order has no effect with method ",
         job.align.method, ", which uses no activations");

@@ -36,7 +36,7 @@ class TransportOptions {
   std::vector<std::filesystem::path> tuned_;
   std::string norms_ = "diagonal", rank_ = "complete", statistics_ = "auto", depth_, memory_,
               device_ = "cpu", dtype_ = "float32", output_dtype_ = "auto";
-  std::string mask_, vote_ = "mean", template_;
+  std::string mask_, vote_ = "mean", template_, draw_;
   int64_t threads_ = 0;
 };
 

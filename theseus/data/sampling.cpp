@@ -1,5 +1,6 @@
 #include "theseus/data/sampling.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -25,7 +26,8 @@ std::map<int64_t, std::vector<int64_t>> members_of_classes(const Examples& examp
   return members;
 }
 
-void require_enough(
+// Classes with fewer than `shots`, in words; empty: there are none.
+std::string words_on_few(
     const std::map<int64_t, std::vector<int64_t>>& members,
     const Examples& examples,
     int64_t shots) {
@@ -38,9 +40,11 @@ void require_enough(
           of_class.size(), ")"));
     }
   }
-  require(
-      few.empty(), "cannot draw ", shots, " of each class; too few: ", joined(few, 10),
-      "; ask for fewer");
+  return few.empty() ? ""
+                     : c10::str(
+                           "--shots ", shots,
+                           ": of some classes there are fewer, and all of these were used: ",
+                           joined(few, 10));
 }
 
 }  // namespace
@@ -75,22 +79,41 @@ Draw draw_per_class(const Examples& examples, int64_t shots, uint64_t seed) {
       !examples.labels.empty(),
       "cannot draw by class: these examples have no labels; draw batches instead");
   auto members = members_of_classes(examples);
-  require_enough(members, examples, shots);
   Draw draw = {
       .kind = "per class",
       .seed = seed,
       .shots = shots,
       .classes = std::ssize(members),
-      .available = examples.size()};
+      .available = examples.size(),
+      .fewer = words_on_few(members, examples, shots)};
   Random random(seed);
   for (auto& [label, of_class] : members) {
-    shuffle_front(of_class, static_cast<size_t>(shots), random);
-    draw.order.insert(draw.order.end(), of_class.begin(), of_class.begin() + shots);
+    const auto count = std::min(shots, std::ssize(of_class));
+    shuffle_front(of_class, static_cast<size_t>(count), random);
+    draw.order.insert(draw.order.end(), of_class.begin(), of_class.begin() + count);
   }
   // Batches of one class after the other would not be alike.
   shuffle_front(draw.order, draw.order.size(), random);
   draw.hash = hash_of(examples, draw.order);
   return draw;
+}
+
+Draw draw_some(const Examples& examples, int64_t count, uint64_t seed) {
+  auto draw = draw_batches(examples, 1, count, seed);
+  draw.kind = "examples";
+  draw.batches = draw.batch_size = 0;
+  return draw;
+}
+
+std::vector<int64_t> drawn_again(const nlohmann::json& words, const Examples& examples) {
+  const auto number = [&](const char* key) { return words.value(key, int64_t{0}); };
+  const auto kind = words.value("drawn", "");
+  const auto seed = words.value("seed", uint64_t{0});
+  return kind == "batches"
+             ? draw_batches(examples, number("batches"), number("batch_size"), seed).order
+         : kind == "examples"  ? draw_some(examples, number("examples"), seed).order
+         : kind == "per class" ? draw_per_class(examples, number("per_class"), seed).order
+                               : every(examples);
 }
 
 std::vector<int64_t> every(const Examples& examples) {
@@ -134,12 +157,15 @@ nlohmann::ordered_json describe(const Draw& draw, const Examples& examples) {
   if (draw.batches > 0) {
     words["batches"] = draw.batches;
     words["batch_size"] = draw.batch_size;
-  } else {
+  } else if (draw.shots > 0) {
     words["per_class"] = draw.shots;
     words["classes"] = draw.classes;
   }
   words["examples"] = draw.order.size();
   words["available"] = draw.available;
+  if (!draw.fewer.empty()) {
+    words["fewer"] = draw.fewer;
+  }
   words["seed"] = draw.seed;
   words["hash"] = draw.hash;
   return words;

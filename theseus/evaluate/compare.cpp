@@ -51,6 +51,18 @@ double norm_error(const fs::path& directory) {
   return std::sqrt(after) - std::sqrt(before);
 }
 
+// What a reader should know of the examples that the update in `directory` was carried by.
+std::vector<std::string> notes_on_drawn(const ordered_json& drawn, const fs::path& directory) {
+  auto notes = drawn.value("notes", std::vector<std::string>());
+  const auto record = ordered_json(Json::parse_file(directory / output::kRecordFile).raw());
+  for (const auto& about : {drawn, record.value("calibration", ordered_json())}) {
+    if (about.contains("fewer")) {
+      notes.push_back(about.at("fewer"));
+    }
+  }
+  return notes;
+}
+
 // A setting, what is measured and made maps from, and where that is read once.
 struct Column {
   const CompareOptions& options;
@@ -133,6 +145,9 @@ ordered_json cell(Column& column, const std::string& method, const fs::path& dir
   }
   if (!drawn.is_null()) {
     found["calibration"] = drawn;
+    for (const auto& note : notes_on_drawn(drawn, directory)) {
+      found["notes"].push_back("making maps: " + note);
+    }
   }
   return found;
 }
@@ -194,8 +209,8 @@ ordered_json identity_of(const CompareOptions& options, const std::vector<Shares
       {"models", {stamps_of_model(options.job.source), stamps_of_model(options.job.target)}},
       {"settings", settings},
       {"calibration",
-       {options.job.shots, sampling.batch_size, sampling.seed, options.job.labels, options.familiar,
-        stamp_below(options.familiar)}},
+       {options.job.shots, sampling.batch_size, sampling.draw, sampling.most, sampling.seed,
+        options.job.labels, options.familiar, stamp_below(options.familiar)}},
       {"align", {options.job.align.match, transport::word_of(options.job.align.depth)}},
       {"measure", {how.task, how.limit, how.training_limit, how.seed, how.settings.templates}},
       {"strengths",

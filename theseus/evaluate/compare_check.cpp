@@ -83,7 +83,7 @@ void check_calibration(
   const auto examples = data::open_examples(data, split.empty() ? data::kNotTest : split);
   auto choice = output::choice_of(options.job);
   for (const auto count : counts_of(options)) {
-    choice.batches = count > 0 && choice.shots == 0 ? count : choice.batches;
+    choice.sampling.batches = count > 0 ? count : choice.sampling.batches;
     stats::draw(examples, choice);
   }
   with_context("reading examples for the source", [&] { check_readable(source, examples); });

@@ -7,8 +7,11 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
+#include "theseus/data/class_match.h"
 #include "theseus/data/identity.h"
+#include "theseus/data/part.h"
 #include "theseus/data/sampling.h"
+#include "theseus/data/shuffle.h"
 #include "theseus/evaluate/head.h"
 #include "theseus/gradient/labelled.h"
 
@@ -51,6 +54,10 @@ void require_for_task(const std::string& task, const EvaluateOptions& options) {
   for (const auto& [option, given, applies, where] : rules) {
     require(!given || applies, option, " is for the task ", where, ", and the task is ", task);
   }
+}
+
+void append(std::vector<std::string>& notes, const std::vector<std::string>& more) {
+  notes.insert(notes.end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -101,6 +108,41 @@ FeedOptions feed_for(
   return feed;
 }
 
+std::vector<std::string> number_classes(
+    model::Model& model,
+    const std::string& task,
+    const Settings& settings,
+    data::Examples& examples) {
+  constexpr const char* kOtherwise =
+      ". Give data with the head's classes; where only the names differ, change them in id2label "
+      "of the model's config.json (timm: label_names), or call them LABEL_0, LABEL_1 and so on "
+      "there to pair classes "
+      "by their numbers";
+  if (task != "classify") {
+    return {};
+  }
+  const auto own = settings.head ? Head() : find_head(model);
+  const auto& head = settings.head ? *settings.head : own;
+  if (!head.weight.defined()) {
+    return {};  // which the task refuses
+  }
+  const auto note = data::number_as(
+      {.whose = "the head",
+       .count = head.weight.size(0),
+       .names = head.classes,
+       .otherwise = kOtherwise},
+      examples);
+  return note.empty() ? std::vector<std::string>() : std::vector{note};
+}
+
+std::vector<std::string> note_on_fewer(
+    const std::string& option, int64_t asked, int64_t there, const std::string& what) {
+  return asked <= there ? std::vector<std::string>()
+                        : std::vector<std::string>{c10::str(
+                              option, " ", asked, ": there are only ", there, " ", what,
+                              ", and all of them were used")};
+}
+
 void add_prompts(
     const std::string& task,
     const data::Examples& examples,
@@ -126,15 +168,37 @@ std::string only_class(const data::Examples& examples, const std::vector<int64_t
           : c10::str(first));
 }
 
+data::Examples open_training(
+    const model::Model& model, const EvaluateOptions& options, const data::Examples& measured) {
+  if (!options.training.empty()) {
+    return open_data(options.training, "", model, options);
+  }
+  const auto part = data::find_part(measured.split);
+  const bool undivided = measured.split.empty() || (part && part->split.empty());
+  require(
+      !undivided || part, options.data,
+      " is not divided: name the part to measure on, as in --split '[80:100]', and the rest is "
+      "learnt from; or give --training DATA");
+  return with_context("opening what is learnt from (--training DATA names others)", [&] {
+    return open_data(options.data, undivided ? "" : "train", model, options);
+  });
+}
+
 std::vector<int64_t> learnt_from(
     const data::Examples& seen, const data::Examples& measured, const EvaluateOptions& options) {
   const auto kept_out = data::identities_of(measured);
-  auto drawn = choose(seen, options.training_limit, options.seed);
+  auto places = data::every(seen);
   std::erase_if(
-      drawn, [&](int64_t place) { return kept_out.contains(data::identity_of(seen, place)); });
+      places, [&](int64_t place) { return kept_out.contains(data::identity_of(seen, place)); });
   require(
-      !drawn.empty(), "the training examples are those to be measured on; give --training DATA");
-  return drawn;
+      !places.empty(), "the training examples are those to be measured on; give --training DATA");
+  const auto limit = static_cast<size_t>(options.training_limit);
+  if (limit > 0 && limit < places.size()) {
+    data::Random random(options.seed);
+    data::shuffle_front(places, limit, random);
+    places.resize(limit);
+  }
+  return places;
 }
 
 std::vector<std::string> notes_on_inputs(
@@ -162,13 +226,17 @@ Measuring open_measuring(model::Model& model, const EvaluateOptions& options) {
   check_readable(model, result.examples);
   result.word = task_word(model, result.examples, options);
   const auto task = make_task(result.word);
+  result.notes = number_classes(model, result.word, options.settings, result.examples);
   result.order = choose(result.examples, options.limit, options.seed);
+  append(result.notes, note_on_fewer("--limit", options.limit, result.examples.size()));
   task->check(model, result.examples, result.order, options.settings);
   if (task->trains()) {
-    const bool own = options.training.empty();
-    result.seen =
-        open_data(own ? options.data : options.training, own ? "train" : "", model, options);
+    result.seen = open_training(model, options, result.examples);
     result.drawn = learnt_from(result.seen, result.examples, options);
+    append(
+        result.notes, note_on_fewer(
+                          "--training-limit", options.training_limit, std::ssize(result.drawn),
+                          "examples to learn from"));
     task->check_training(result.examples, result.seen, result.drawn);
   }
   return result;
@@ -218,6 +286,7 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
     record["training"] = training;
   }
   auto notes = notes_on_inputs(reader, skipped);
+  append(notes, measuring.notes);
   if (const auto one = only_class(examples, order); !one.empty() && word != "perplexity") {
     notes.push_back(c10::str(
         "all ", order.size(), " examples are of one class, '", one,
@@ -228,8 +297,7 @@ ordered_json evaluate(model::Model& model, const EvaluateOptions& options, const
   }
   if (options.settings.head) {
     record["head"] = options.settings.head->about;
-    const auto more = notes_on_head(*options.settings.head);
-    notes.insert(notes.end(), more.begin(), more.end());
+    append(notes, notes_on_head(*options.settings.head));
   }
   record["input"] = input;
   record["notes"] = notes;

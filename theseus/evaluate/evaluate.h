@@ -39,6 +39,7 @@ struct Measuring {
   data::Examples examples, seen;
   std::vector<int64_t> order, drawn;  // of them
   std::string word;                   // of the task
+  std::vector<std::string> notes;  // on classes that were paired, and on examples that were too few
 };
 
 // Opens it and checks all that can be checked before the model runs. Throws InputError.
@@ -51,6 +52,18 @@ data::Examples open_data(
     const model::Model& model,
     const EvaluateOptions& options);
 std::vector<int64_t> choose(const data::Examples& examples, int64_t limit, uint64_t seed);
+
+// Numbers the classes of `examples` as the head that the task classify would use does, and gives what a reader should know;
+// nothing for other tasks. Throws InputError when the classes are others.
+std::vector<std::string> number_classes(
+    model::Model& model,
+    const std::string& task,
+    const Settings& settings,
+    data::Examples& examples);
+
+// "--limit 1000: there are only 4 examples, and all were used", where fewer than `asked` are there; else nothing.
+std::vector<std::string> note_on_fewer(
+    const std::string& option, int64_t asked, int64_t there, const std::string& what = "examples");
 
 // Throws InputError unless the model takes such examples, and its files say how: a tokenizer, or how images are
 // preprocessed.
@@ -68,6 +81,10 @@ void add_prompts(
     const data::Examples& examples,
     const Settings& settings,
     nlohmann::ordered_json& record);
+// What a task that trains learns from where `measured` are measured: options.training, else the train split of options.data
+// or, where that is not divided and `measured` are part of it, all of it. Throws InputError that says how to name them.
+data::Examples open_training(
+    const model::Model& model, const EvaluateOptions& options, const data::Examples& measured);
 // Those of `seen` to learn from: drawn, and none of `measured`, however the two were named. Throws InputError when none is
 // left.
 std::vector<int64_t> learnt_from(

@@ -8,6 +8,7 @@
 #include "theseus/base/error.h"
 #include "theseus/evaluate/features.h"
 #include "theseus/evaluate/linear_probe.h"
+#include "theseus/model/class_names.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
 
@@ -51,7 +52,8 @@ Head made(at::Tensor weight, at::Tensor bias, const std::string& space, const mo
       .weight = weight.to(at::kCPU, at::kFloat),
       .bias = bias.defined() ? bias.to(at::kCPU, at::kFloat) : at::zeros({weight.size(0)}),
       .space = space,
-      .output = space == feature_space(model.architecture()) ? "" : kPooled};
+      .output = space == feature_space(model.architecture()) ? "" : kPooled,
+      .classes = model::class_names(model.location().config, weight.size(0))};
   head.about = {
       {"from", model.location().weights.string()},
       {"classes", head.weight.size(0)},
@@ -109,15 +111,15 @@ Head fitted_head(model::Model& model, const EvaluateOptions& options, const Watc
     require(
         options.training != options.data,
         "it would be fitted to the examples that are measured; give --training DATA");
-    const auto examples = open_data(from, options.training.empty() ? "train" : "", model, options);
+    const auto measured = open_data(options.data, options.split, model, options);
+    const auto examples = open_training(model, options, measured);
     require(!examples.labels.empty(), from, " has no labels to fit it to");
     const auto classes = std::max<int64_t>(
         static_cast<int64_t>(examples.classes.size()),
         1 + *std::max_element(examples.labels.begin(), examples.labels.end()));
     model::Reader reader(model, options.longest);
     std::vector<at::Tensor> features, labels;
-    const auto order =
-        learnt_from(examples, open_data(options.data, options.split, model, options), options);
+    const auto order = learnt_from(examples, measured, options);
     int64_t done = 0;
     feed(examples, order, reader, options.feed, [&](Step&& step) {
       features.push_back(features_of(model.forward(step.batch), step.batch));
@@ -129,9 +131,15 @@ Head fitted_head(model::Model& model, const EvaluateOptions& options, const Watc
     require((y != y[0]).any().item<bool>(), "all of its examples are of one class");
     const auto probe = fit_probe(x, y, classes, options.settings);
     auto head = made(probe.weight, probe.bias, feature_space(model.architecture()), model);
+    head.classes = examples.classes;
     head.about["fitted"] = true;
     head.about["training"] = {
         {"data", from}, {"split", examples.split}, {"examples", order.size()}};
+    for (const auto& note : note_on_fewer(
+             "--training-limit", options.training_limit, std::ssize(order),
+             "examples to learn from")) {
+      head.about["training"]["note"] = note;
+    }
     return head;
   });
 }
@@ -170,6 +178,10 @@ std::vector<std::string> notes_on_head(const Head& head) {
     notes.push_back(c10::str(
         head.about.at("from").get<std::string>(),
         " has no classification head: a linear probe was fitted on its features"));
+    const auto& training = head.about.at("training");
+    if (training.contains("note")) {
+      notes.push_back(training.at("note"));
+    }
   }
   const auto through = head.about.value("through", head.space);
   if (through != head.space) {

@@ -13,11 +13,12 @@ namespace theseus::evaluate {
 
 // A linear classifier that is no part of the model it is used with.
 struct Head {
-  at::Tensor weight;             // [c, d] float32 on the CPU
-  at::Tensor bias;               // [c]
-  std::string space;             // what it reads, by the model's name of it
-  std::string output;            // the model's output with rows of that space; empty: features_of()
-  nlohmann::ordered_json about;  // where it comes from, for the record
+  at::Tensor weight;   // [c, d] float32 on the CPU
+  at::Tensor bias;     // [c]
+  std::string space;   // what it reads, by the model's name of it
+  std::string output;  // the model's output with rows of that space; empty: features_of()
+  std::vector<std::string> classes = {};  // by name; empty: they have none
+  nlohmann::ordered_json about = {};      // where it comes from, for the record
 
   // Throws InputError when the model gives nothing that the head could read.
   at::Tensor logits(const model::Outputs& outputs, const model::Batch& batch) const;  // [n, c]

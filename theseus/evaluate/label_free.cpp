@@ -8,6 +8,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/data/identity.h"
+#include "theseus/data/sampling.h"
 #include "theseus/evaluate/features.h"
 #include "theseus/evaluate/spoken.h"
 #include "theseus/gradient/labelled.h"
@@ -37,6 +38,9 @@ Inputs read(const model::Model& model, const EvaluateOptions& options) {
       examples, order, reader,
       feed_for(model, gradient::is_causal(model) ? "perplexity" : "", options), skipped);
   inputs.notes = notes_on_inputs(reader, skipped);
+  for (const auto& note : note_on_fewer("--limit", options.limit, examples.size())) {
+    inputs.notes.push_back(note);
+  }
   return inputs;
 }
 
@@ -137,8 +141,8 @@ int64_t count_known(const nlohmann::json& about, const data::Identities& places)
     return 0;
   }
   try {
-    const auto known =
-        data::places_of(data::open_examples(found->at("data"), found->value("split", "")));
+    const auto all = data::open_examples(found->at("data"), found->value("split", ""));
+    const auto known = data::places_of(all, data::drawn_again(*found, all));
     return std::count_if(
         places.begin(), places.end(), [&](const auto& place) { return known.contains(place); });
   } catch (const InputError&) {

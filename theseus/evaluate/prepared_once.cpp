@@ -33,7 +33,8 @@ ordered_json PreparedOnce::give(output::JobOptions& job) const {
   }
   const auto drawn = prepare(job);
   job.calibration = file_;
-  job.align.sampling.batches = 0;  // they are drawn
+  job.align.sampling.batches = job.align.sampling.draw = job.align.sampling.most =
+      0;  // they are drawn
   job.split.clear();
   job.shots = 0;
   job.longest = 0;

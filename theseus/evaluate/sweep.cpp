@@ -173,7 +173,11 @@ Choosing open_choosing(model::Model& model, const EvaluateOptions& options) {
   result.word = task_word(model, result.examples, options);
   const auto task = make_task(result.word);
   require(!task->trains(), "a sweep measures a model as it is; task ", result.word, " would train");
+  result.notes = number_classes(model, result.word, options.settings, result.examples);
   result.order = choose(result.examples, options.limit, options.seed);
+  for (const auto& note : note_on_fewer("--limit", options.limit, result.examples.size())) {
+    result.notes.push_back(note);
+  }
   task->check(model, result.examples, result.order, options.settings);
   if (result.word == "classify" || result.word == "zero-shot") {
     require_several_classes(result.examples, result.order);
@@ -223,6 +227,7 @@ ordered_json sweep(
                          {"base", describe(base)}, {"curve", found.curve},
                          {"best", found.best}};
   auto notes = notes_on_inputs(reader, skipped);
+  notes.insert(notes.end(), choosing.notes.begin(), choosing.notes.end());
   if (options.settings.head) {
     record["head"] = options.settings.head->about;
     const auto more = notes_on_head(*options.settings.head);

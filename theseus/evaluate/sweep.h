@@ -58,6 +58,7 @@ struct Choosing {
   data::Examples examples;
   std::vector<int64_t> order;
   std::string word;
+  std::vector<std::string> notes;  // as of Measuring
 };
 Choosing open_choosing(model::Model& model, const EvaluateOptions& options);
 

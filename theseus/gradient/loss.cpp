@@ -7,6 +7,7 @@
 #include <c10/core/GradMode.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/data/wording.h"
 #include "theseus/model/layers.h"
 
@@ -43,9 +44,12 @@ void require_labels_below(const data::Examples& examples, int64_t classes) {
   require(!examples.labels.empty(), "these examples have no labels to learn from");
   const auto least = *std::min_element(examples.labels.begin(), examples.labels.end());
   const auto most = *std::max_element(examples.labels.begin(), examples.labels.end());
+  const auto wrong = most < classes ? least : most;
+  const auto place = std::find(examples.labels.begin(), examples.labels.end(), wrong);
   require(
-      least >= 0 && most < classes, "label ", most < classes ? least : most,
-      " is none of the head's ", classes, " classes");
+      least >= 0 && most < classes, "label ", wrong, " is none of the head's ", classes,
+      " classes; it is that of ",
+      printable(examples.names[static_cast<size_t>(place - examples.labels.begin())], 400));
 }
 
 }  // namespace

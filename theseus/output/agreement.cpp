@@ -71,7 +71,8 @@ std::optional<Agreement> find_agreement(
     Opened& opened,
     const stats::Calibration& inputs,
     const Deltas& carried,
-    const std::vector<double>& strengths) {
+    const std::vector<double>& strengths,
+    const at::Tensor& as_source) {
   Said wanted;
   {
     const auto update = transport::whole_deltas(*opened.update, opened.source.architecture());
@@ -81,7 +82,14 @@ std::optional<Agreement> find_agreement(
   if (wanted.classes == 0) {
     return std::nullopt;
   }
-  const auto base = said_by(opened.target, inputs, false);
+  const auto by_target = [&] {
+    auto said = said_by(opened.target, inputs, false);
+    if (as_source.defined() && said.classes == as_source.size(0)) {
+      said.what = as_source.index_select(0, said.what);
+    }
+    return said;
+  };
+  const auto base = by_target();
   if (base.classes != wanted.classes || base.what.numel() != wanted.what.numel()) {
     return std::nullopt;
   }
@@ -98,7 +106,7 @@ std::optional<Agreement> find_agreement(
   for (const auto alpha : strengths) {
     const model::Replaced updated(
         opened.target, transport::with_deltas(opened.target, deltas, alpha));
-    const auto after = share(said_by(opened.target, inputs, false).what, wanted.what);
+    const auto after = share(by_target().what, wanted.what);
     if (!best || after > best->after) {
       best = {share(base.what, wanted.what), after, wanted.what.numel(), alpha};
     }

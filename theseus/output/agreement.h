@@ -21,6 +21,8 @@ struct Agreement {
   double error() const;
 };
 
+// `as_source`: the source's class that each class of the target is, int64 [c]; undefined: the same.
+//
 // Runs the tuned source and the target on `inputs`, with whole models in memory. The best of `strengths`, of which there
 // is at least one. None where the two have no outputs of
 // one kind: logits of as many classes, over the same tokens. Both models are as before afterwards.
@@ -28,6 +30,7 @@ std::optional<Agreement> find_agreement(
     Opened& opened,
     const stats::Calibration& inputs,
     const Deltas& carried,
-    const std::vector<double>& strengths);
+    const std::vector<double>& strengths,
+    const at::Tensor& as_source = {});
 
 }  // namespace theseus::output

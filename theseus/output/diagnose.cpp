@@ -10,11 +10,15 @@
 #include "theseus/base/error.h"
 #include "theseus/base/temporary_directory.h"
 #include "theseus/base/units.h"
+#include "theseus/data/class_match.h"
+#include "theseus/gradient/loss.h"
+#include "theseus/model/class_names.h"
 #include "theseus/output/agreement.h"
 #include "theseus/output/assembly.h"
 #include "theseus/output/base_distance.h"
 #include "theseus/output/carried_files.h"
 #include "theseus/output/held_out.h"
+#include "theseus/output/job_notes.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/plan_of.h"
 #include "theseus/output/record.h"
@@ -181,6 +185,37 @@ void require_different(const stats::Calibration& inputs) {
       "how the two models tell inputs apart; give examples of the task"));
 }
 
+std::vector<std::string> classes_of(const model::Model& model, int64_t count) {
+  auto names = model::class_names(model.location().config, count);
+  for (auto i = std::ssize(names); i < count; ++i) {
+    names.push_back(c10::str("LABEL_", i));
+  }
+  return names;
+}
+
+// The source's class that each class of the target is, by their names; undefined where not both have a head. Throws
+// InputError where these are other classes.
+at::Tensor pair_classes(
+    const JobOptions& options, Opened& opened, std::vector<std::string>& notes) {
+  const auto count = gradient::head_classes(opened.target);
+  if (count == 0 || gradient::head_classes(opened.source) != count) {
+    return {};
+  }
+  auto names = model::class_names(options.tuned / "config.json", count);
+  names = names.empty() ? classes_of(opened.source, count) : names;
+  std::string note;
+  const auto places = data::match_classes(
+      {.whose = "the tuned source's head",
+       .theirs = "the target's head",
+       .count = count,
+       .names = names},
+      classes_of(opened.target, count), note);
+  if (!note.empty()) {
+    notes.push_back(note);
+  }
+  return at::tensor(places, at::kLong);
+}
+
 // None where the outputs cannot be compared; `notes` say so when it is for want of memory.
 std::optional<Agreement> agreement_of(
     const JobOptions& options,
@@ -200,12 +235,21 @@ std::optional<Agreement> agreement_of(
         " of memory: the verdict rests on activations alone"));
     return std::nullopt;
   }
+  at::Tensor as_source;  // [c]
+  try {
+    as_source = pair_classes(options, opened, notes);
+  } catch (const InputError& error) {
+    notes.push_back(c10::str(
+        "what the two models say was not compared, and the verdict rests on activations alone: ",
+        error.what()));
+    return std::nullopt;
+  }
   carried.open();
   const Assembly assembly(opened.target.architecture(), carried);
   const bool asked = options.words.contains("alpha");
   return find_agreement(
       opened, held_out, [&](const std::string& tensor) { return assembly.delta(tensor); },
-      asked ? std::vector{options.alpha} : std::vector{1.0, 2.0, 3.0});
+      asked ? std::vector{options.alpha} : std::vector{1.0, 2.0, 3.0}, as_source);
 }
 
 ordered_json describe_distance(const BaseDistance& distance) {
@@ -257,7 +301,8 @@ ordered_json diagnose_job(const JobOptions& options, const transport::Watch& wat
         {"alpha", agreement->alpha}};
   }
   for (const auto& more :
-       {notes_on_update(plan, opened), aligner.notes(transport::spaces_of(plan))}) {
+       {notes_on_examples(opened), notes_on_update(plan, opened),
+        aligner.notes(transport::spaces_of(plan))}) {
     notes.insert(notes.end(), more.begin(), more.end());
   }
   record["notes"] = notes;

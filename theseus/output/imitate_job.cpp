@@ -9,6 +9,7 @@
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/write.h"
 #include "theseus/output/config_file.h"
+#include "theseus/output/job_notes.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/side_files.h"
@@ -192,7 +193,14 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
            transport::kinship_of(*opened.update, opened.source.architecture()))) {
     record["notes"].push_back(note);
   }
-  if (!familiar) {
+  for (const auto& note : notes_on_examples(opened)) {
+    record["notes"].push_back(note);
+  }
+  if (familiar) {
+    for (const auto& note : notes_on_examples(*familiar)) {
+      record["notes"].push_back("--familiar: " + note);
+    }
+  } else {
     record["notes"].push_back(
         "no --familiar examples: the map between the models saw only inputs of the new kind, which "
         "the bases may read badly");

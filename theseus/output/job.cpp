@@ -101,6 +101,9 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
     record["depth"] = opened.alignment->about().at("depth");
     record["disk_bytes"] = disk_needed(write, options.output_dtype, opened.target, plan, nullptr);
   }
+  if (opened.calibration) {
+    record["examples"] = describe_examples(options, opened);
+  }
   record["parameters"] = describe_plan(plan);
   record["totals"] = totals_of(record["parameters"]);
   record["notes"] = notes_before(options, opened, maps, plan, write);
@@ -218,8 +221,9 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   auto notes = notes_on_maps(record["spaces"]);
   const auto gradients = notes_on_gradients(options, opened, record["spaces"]);
   notes.insert(notes.end(), gradients.begin(), gradients.end());
-  const auto more = notes_on_schedule(options, schedule);
-  notes.insert(notes.end(), more.begin(), more.end());
+  for (const auto& more : {notes_on_schedule(options, schedule), notes_on_examples(opened)}) {
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
   record["notes"] = notes;
   record["schedule"] = describe_schedule(schedule, options.placement.device);
   fs::remove(work.path() / kSolvedFile);  // a process that is killed now must begin anew

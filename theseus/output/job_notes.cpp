@@ -17,7 +17,10 @@ using transport::Disposition;
 
 // Of a calibration that was made from data; null: it was not.
 std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
-  std::vector<std::string> notes;
+  auto notes = drawn.value("notes", std::vector<std::string>());
+  if (drawn.contains("fewer")) {
+    notes.push_back(drawn.at("fewer"));
+  }
   if (drawn.contains("left_out_names")) {
     notes.push_back(c10::str(
         drawn.at("left_out").get<int64_t>(), " images could not be decoded and were left out: ",
@@ -41,6 +44,15 @@ std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
 }
 
 }  // namespace
+
+std::vector<std::string> notes_on_examples(const Opened& opened) {
+  auto notes = opened.drawn.is_null() ? std::vector<std::string>() : notes_on_drawn(opened.drawn);
+  if (opened.calibration) {
+    const auto& more = opened.calibration->notes();
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
+  return notes;
+}
 
 std::vector<std::string> notes_on_schedule(
     const JobOptions& options, const transport::Schedule& schedule) {
@@ -111,7 +123,7 @@ std::vector<std::string> notes_before(
         notes_on_schedule(options, maps.aligner->schedule(transport::spaces_of(plan)));
     notes.insert(notes.end(), more.begin(), more.end());
   }
-  const auto drawn = notes_on_drawn(opened.drawn);
+  const auto drawn = notes_on_examples(opened);
   notes.insert(notes.end(), drawn.begin(), drawn.end());
   const auto labels = notes_on_labels(options, opened, plan);
   notes.insert(notes.end(), labels.begin(), labels.end());

@@ -8,7 +8,10 @@
 
 namespace theseus::output {
 
-// What a reader should know before the work begins. `write`: as write_word says.
+// What the examples of a calibration are, and are not: fewer than asked for, left out, cut, classes paired by number.
+std::vector<std::string> notes_on_examples(const Opened& opened);
+
+// What a reader should know before the work begins, the examples among it. `write`: as write_word says.
 std::vector<std::string> notes_before(
     const JobOptions& options,
     const Opened& opened,

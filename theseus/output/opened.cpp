@@ -44,12 +44,19 @@ ordered_json about_calibration(const Opened& opened, const JobOptions& options) 
     about["batch_size"] = options.align.sampling.batch_size;
     return about;
   }
-  return {
+  ordered_json about = {
       {"path", fs::weakly_canonical(calibration.path()).string()},
       {"sequences", calibration.sequences()},
+      {"available", calibration.available()},
+      {"seed", options.align.sampling.seed},
       {"batches", calibration.batches()},
-      {"batch_size", options.align.sampling.batch_size},
-      {"fingerprint", checkpoint::fingerprint(checkpoint::Checkpoint::open(calibration.path()))}};
+      {"batch_size", options.align.sampling.batch_size}};
+  const auto fewer = options.align.sampling.fewer(calibration.available(), "sequences");
+  if (!fewer.empty()) {
+    about["fewer"] = fewer;
+  }
+  about["fingerprint"] = checkpoint::fingerprint(checkpoint::Checkpoint::open(calibration.path()));
+  return about;
 }
 
 // From data: preprocessed once for both models, into a file that is gone from the directory as soon as it is
@@ -113,12 +120,11 @@ stats::Choice choice_of(const JobOptions& options) {
   return {
       .data = options.calibration.string(),
       .split = options.split,
-      .batches = options.shots > 0 ? 0 : sampling.batches,
-      .batch_size = sampling.batch_size,
+      .sampling = sampling,
       .shots = options.shots,
-      .seed = sampling.seed,
       .longest = options.longest,
       .labels = options.labels,
+      .source_learns = maps::method(options.align.method).needs.gradients,
       .templates = options.templates,
       .wording = options.wording,
       .pack = options.pack};
@@ -202,6 +208,7 @@ Opened open_all(const JobOptions& options, const transport::Watch& watch) {
 std::string identity_of(const JobOptions& options, const Opened& opened) {
   ordered_json job = {{"version", options.version}, {"options", options.words}};
   job["threads"] = at::get_num_threads();
+  job["draw"] = options.align.sampling.wanted();
   if (!options.align.processes->alone()) {
     job["processes"] = options.align.processes->size();
   }
@@ -220,6 +227,17 @@ std::string identity_of(const JobOptions& options, const Opened& opened) {
     job["inputs"].push_back({"what was drawn", opened.drawn.at("fingerprint")});
   }
   return job.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+ordered_json describe_examples(const JobOptions& options, const Opened& opened) {
+  const auto& calibration = *opened.calibration;
+  const auto there = [&](const char* key, int64_t otherwise) {
+    return opened.drawn.is_null() ? otherwise : opened.drawn.value(key, otherwise);
+  };
+  return {
+      {"used", there("examples", calibration.sequences())},
+      {"of", there("available", calibration.available())},
+      {"seed", options.align.sampling.seed}};
 }
 
 void require_same_bases(const Opened& opened) {

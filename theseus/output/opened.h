@@ -39,6 +39,9 @@ Opened open_all(const JobOptions& options, const transport::Watch& watch);
 // on disk now.
 std::string identity_of(const JobOptions& options, const Opened& opened);
 
+// How many examples take part, of how many, and the seed that drew them.
+nlohmann::ordered_json describe_examples(const JobOptions& options, const Opened& opened);
+
 // Throws InputError unless the alignment was made with these two bases; reads them.
 void require_same_bases(const Opened& opened);
 

@@ -11,6 +11,7 @@
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/checkpoint.h"
 #include "theseus/checkpoint/write.h"
+#include "theseus/model/class_names.h"
 #include "theseus/model/layers.h"
 #include "theseus/output/text_file.h"
 
@@ -62,24 +63,6 @@ std::string find_dense(const fs::path& directory) {
     }
   }
   return {};
-}
-
-// id2label of the config beside the head, where it names every class.
-std::vector<std::string> class_names(const fs::path& config, int64_t count) {
-  std::vector<std::string> names;
-  if (!is_file(config)) {
-    return names;
-  }
-  const auto whole = Json::parse_file(config);
-  for (int64_t i = 0; whole.has("id2label") && i < count; ++i) {
-    const auto key = std::to_string(i);
-    const auto labels = whole.object("id2label");
-    if (!labels.has(key)) {
-      return {};
-    }
-    names.push_back(labels.text(key));
-  }
-  return names;
 }
 
 }  // namespace
@@ -169,7 +152,7 @@ std::optional<SentenceHead> find_sentence_head(const fs::path& directory) {
         head.bias.sizes(), " and linear.weight ", head.weight.sizes());
     require(
         model::all_finite(head.weight) && model::all_finite(head.bias), "it holds NaN or infinity");
-    head.classes = class_names(directory / kConfig, head.weight.size(0));
+    head.classes = model::class_names(directory / kConfig, head.weight.size(0));
     return std::make_optional(head);
   });
 }

@@ -121,6 +121,12 @@ std::vector<std::string> notes_on_labels(
     const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
   std::vector<std::string> notes;
   const auto examples = opened.calibration ? opened.calibration->sequences() : 0;
+  if (needs_labels(options) && opened.drawn.is_null() && opened.calibration &&
+      opened.calibration->find_answer(stats::Side::kTarget, "labels").defined() &&
+      !opened.calibration->classes(stats::Side::kTarget).defined()) {
+    notes.emplace_back(
+        "the labels of the calibration are numbers: label i was taken for class i of the head");
+  }
   if (const auto bytes = mask_bytes(options, opened, plan); bytes > 0) {
     const bool majority = options.vote == gradient::Vote::kMajority;
     notes.push_back(c10::str(

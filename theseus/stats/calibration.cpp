@@ -1,6 +1,7 @@
 #include "theseus/stats/calibration.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -102,6 +103,22 @@ c10::IntArrayRef shape_of(const model::Batch& inputs, const std::string& name) {
 
 }  // namespace
 
+int64_t Sampling::wanted() const {
+  constexpr auto kMost = std::numeric_limits<int64_t>::max();
+  return batches > 0 ? (batches > kMost / batch_size ? kMost : batches * batch_size)
+         : draw > 0  ? draw
+                     : most;
+}
+
+std::string Sampling::fewer(int64_t there, const char* what) const {
+  if ((batches == 0 && draw == 0) || wanted() <= there) {
+    return {};
+  }
+  const auto asked =
+      batches > 0 ? c10::str("--batches ", batches, " of ", batch_size) : c10::str("--draw ", draw);
+  return c10::str(asked, ": there are only ", there, " ", what, ", and all of them were used");
+}
+
 at::Tensor find_spans(
     const std::map<std::string, at::Tensor>& spans,
     const model::Batch& inputs,
@@ -131,10 +148,12 @@ Calibration Calibration::open(
         " sequences for the source and ", most_target, " for the target; they must pair");
     check_counts(result.source_, result.target_);
     result.check_spans();
-    result.batches_ = (result.sequences_ + sampling.batch_size - 1) / sampling.batch_size;
-    if (sampling.batches > 0) {
+    result.available_ = result.sequences_;
+    if (const auto wanted = sampling.wanted(); wanted > 0 && wanted < result.available_) {
       result.draw(sampling);
     }
+    result.batches_ = (result.sequences_ + sampling.batch_size - 1) / sampling.batch_size;
+    result.note_counts(sampling);
     return result;
   });
 }
@@ -217,16 +236,26 @@ void Calibration::forget_images() const {
 }
 
 void Calibration::draw(const Sampling& sampling) {
-  require(
-      sampling.batches * sampling.batch_size <= sequences_, sampling.batches, " batches of ",
-      sampling.batch_size, " were asked for, and there are ", sequences_, " sequences");
-  batches_ = sampling.batches;
-  sequences_ = sampling.batches * sampling.batch_size;
+  sequences_ = sampling.wanted();
   for (const auto* inputs : {&source_, &target_}) {
     for (const auto& [name, tensor] : *inputs) {
       auto order = shuffled(tensor.size(0), sampling.seed);
       order.resize(static_cast<size_t>(std::min(tensor.size(0), sequences_)));
       order_.try_emplace(tensor.size(0), std::move(order));
+    }
+  }
+}
+
+void Calibration::note_counts(const Sampling& sampling) {
+  if (const auto fewer = sampling.fewer(available_, "sequences"); !fewer.empty()) {
+    notes_.push_back(fewer);
+  }
+  for (const auto& [name, tensor] : source_) {
+    const auto used = std::min(tensor.size(0), sequences_);
+    if (used < sequences_) {
+      notes_.push_back(c10::str(
+          "of ", name, " there are only ", used, " sequences where ", sequences_,
+          " of others are used: what reads ", name, " is told apart by these ", used));
     }
   }
 }

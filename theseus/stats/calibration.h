@@ -16,10 +16,18 @@ namespace theseus::stats {
 
 enum class Side { kSource, kTarget };
 
+// Which sequences take part: as many as one of these numbers says, drawn by `seed`, or all in order where there are no
+// more, or where none is said.
 struct Sampling {
   int64_t batch_size = 32;
-  int64_t batches = 0;  // this many batches of sequences drawn by `seed`; 0: all, in order
+  int64_t batches = 0;  // so many batches
+  int64_t draw = 0;     // else so many sequences
+  int64_t most = 0;     // else at most so many, without a word where there are fewer
   uint64_t seed = 0;
+
+  int64_t wanted() const;  // sequences; 0: all
+  // What was asked for and is not there, in words; empty: nothing.
+  std::string fewer(int64_t there, const char* what) const;
 };
 
 // What both models get of a batch, and, where they tokenize differently, which text each token stands
@@ -64,6 +72,9 @@ class Calibration {
   int64_t batches() const { return batches_; }
   int64_t batch_size() const { return batch_size_; }
   int64_t sequences() const { return sequences_; }  // that take part
+  int64_t available() const { return available_; }
+  // What a reader should know: that fewer are there than were asked for, or fewer texts than images.
+  const std::vector<std::string>& notes() const { return notes_; }
   const std::filesystem::path& path() const { return path_; }
   // Whether both models get the same token ids, so that their vocabularies must be the same.
   bool shares_ids() const { return shares_ids_; }
@@ -98,6 +109,7 @@ class Calibration {
   bool take_answer(const checkpoint::Checkpoint& file, const std::string& name);
   void check_spans() const;
   void draw(const Sampling& sampling);
+  void note_counts(const Sampling& sampling);
   // Sequences first(n) .. last(n) - 1 of every input with n sequences, in the order of this one.
   using Place = std::function<int64_t(int64_t count)>;
   Calibration part(const Place& first, const Place& last) const;
@@ -113,7 +125,8 @@ class Calibration {
   std::map<int64_t, std::vector<int64_t>> order_;  // by count; empty: as they stand
   int64_t batch_size_ = 0;
   int64_t batches_ = 0;
-  int64_t sequences_ = 0;
+  int64_t sequences_ = 0, available_ = 0;
+  std::vector<std::string> notes_;
   bool shares_ids_ = false;
 };
 

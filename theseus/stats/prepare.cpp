@@ -9,8 +9,10 @@
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/write.h"
+#include "theseus/data/class_match.h"
 #include "theseus/data/loader.h"
 #include "theseus/gradient/loss.h"
+#include "theseus/model/class_names.h"
 #include "theseus/model/reader.h"
 
 namespace theseus::stats {
@@ -115,6 +117,52 @@ void add_class_names(
   }
 }
 
+// The examples with their classes as this model's head numbers them. CLIP tells classes by their names, and writers tell
+// none. Where nothing is learnt from the labels by this model, other classes are no matter.
+data::Examples numbered(
+    model::Model& model,
+    const data::Examples& examples,
+    bool needed,
+    std::vector<std::string>& notes) {
+  const auto classes = gradient::head_classes(model);
+  auto result = examples;
+  if (!needed || classes == 0 || model.weights().has("logit_scale")) {
+    return result;
+  }
+  const auto note = data::number_as(
+      {.whose = "the head of " + model.location().weights.string(),
+       .count = classes,
+       .names = model::class_names(model.location().config, classes),
+       .otherwise =
+           ". Where only the names differ, change them in id2label of the model's config.json"},
+      result);
+  if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end()) {
+    notes.push_back(note);
+  }
+  return result;
+}
+
+void add_labels(const at::Tensor& source, const at::Tensor& target, Tensors& tensors) {
+  if (at::equal(source, target)) {
+    tensors.emplace_back("labels", target);
+  } else {
+    tensors.emplace_back("source/labels", source);
+    tensors.emplace_back("target/labels", target);
+  }
+}
+
+// The labels among them, which go; undefined: there are none.
+at::Tensor taken_labels(Tensors& tensors) {
+  const auto found = std::find_if(
+      tensors.begin(), tensors.end(), [](const auto& one) { return one.first == "labels"; });
+  if (found == tensors.end()) {
+    return {};
+  }
+  const auto labels = found->second;
+  tensors.erase(found);
+  return labels;
+}
+
 // What a model reads of the examples at `order`, and, with labels, what it should say.
 Tensors text_inputs(
     const data::Examples& examples,
@@ -172,6 +220,7 @@ struct Preparation {
   const fs::path& path;
   const std::function<void(int64_t, int64_t)>& watch;
   model::Reader from{source, choice.longest}, to{target, choice.longest};
+  std::vector<std::string> notes = {};  // on classes
 };
 
 // Labels, and names of classes for those that read them.
@@ -180,7 +229,10 @@ Tensors image_labels(
   Tensors tensors;
   if (job.choice.labels) {
     const auto& templates = job.choice.templates;
-    tensors.emplace_back("labels", gradient::labels_of(examples, places));
+    const auto side = [&](model::Model& model, bool needed) {
+      return gradient::labels_of(numbered(model, examples, needed, job.notes), places);
+    };
+    add_labels(side(job.source, job.choice.source_learns), side(job.target, true), tensors);
     add_class_names(job.source, job.from, "source/", examples, templates, tensors);
     add_class_names(job.target, job.to, "target/", examples, templates, tensors);
   }
@@ -227,8 +279,14 @@ void prepare_texts(
   require(
       choice.wording.answer.empty() || job.target.architecture().generation.possible,
       "--answer is for models that write text, and this one does not");
-  auto tensors = text_inputs(examples, order, job.source, job.from, choice);
-  const auto other = text_inputs(examples, order, job.target, job.to, choice);
+  const auto read = [&](model::Model& model, model::Reader& reader, bool needed) {
+    return text_inputs(
+        choice.labels ? numbered(model, examples, needed, job.notes) : examples, order, model,
+        reader, choice);
+  };
+  auto tensors = read(job.source, job.from, choice.source_learns);
+  auto other = read(job.target, job.to, true);
+  const auto labels = taken_labels(tensors), other_labels = taken_labels(other);
   const bool shared = same(tensors, other);
   if (choice.pack > 0) {
     require(
@@ -248,6 +306,13 @@ void prepare_texts(
     add_spans(job.from, "source/", tensors);
     add_spans(job.to, "target/", tensors);
   }
+  if (labels.defined() && other_labels.defined()) {
+    add_labels(labels, other_labels, tensors);
+  } else if (labels.defined() || other_labels.defined()) {
+    tensors.emplace_back(
+        labels.defined() ? "source/labels" : "target/labels",
+        labels.defined() ? labels : other_labels);
+  }
   checkpoint::write_safetensors(job.path, tensors);
   record["tokenizers"] = {
       {"source", job.from.tokenizer().words()}, {"target", job.to.tokenizer().words()}};
@@ -262,13 +327,19 @@ void prepare_texts(
 }  // namespace
 
 data::Draw draw(const data::Examples& examples, const Choice& choice) {
+  const auto& sampling = choice.sampling;
   if (choice.shots > 0) {
-    return data::draw_per_class(examples, choice.shots, choice.seed);
+    return data::draw_per_class(examples, choice.shots, sampling.seed);
   }
-  if (choice.batches > 0) {
-    return data::draw_batches(examples, choice.batches, choice.batch_size, choice.seed);
+  const auto wanted = sampling.wanted();
+  if (wanted == 0 || wanted >= examples.size()) {
+    auto all = data::draw_all(examples);
+    all.fewer = sampling.fewer(examples.size(), "examples");
+    return all;
   }
-  return data::draw_all(examples);
+  return sampling.batches > 0
+             ? data::draw_batches(examples, sampling.batches, sampling.batch_size, sampling.seed)
+             : data::draw_some(examples, wanted, sampling.seed);
 }
 
 bool is_prepared(const std::string& words) {
@@ -294,6 +365,9 @@ ordered_json prepare_calibration(
     } else {
       examples.wording = model::wording_for(source, examples, choice.wording);
       prepare_texts(job, examples, drawn.order, record);
+    }
+    if (!job.notes.empty()) {
+      record["notes"] = job.notes;
     }
     return record;
   });

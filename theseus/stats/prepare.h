@@ -11,19 +11,19 @@
 #include "theseus/data/examples.h"
 #include "theseus/data/sampling.h"
 #include "theseus/model/model.h"
+#include "theseus/stats/calibration.h"
 
 namespace theseus::stats {
 
 // Which examples take part in a calibration that is made from data.
 struct Choice {
-  std::string data;     // as data::open_examples reads it
-  std::string split;    // empty: train where there is one
-  int64_t batches = 0;  // B-shot: so many batches, drawn by `seed`; 0 and no shots: all
-  int64_t batch_size = 32;
-  int64_t shots = 0;  // K-shot: so many of each class
-  uint64_t seed = 0;
-  int64_t longest = 0;                   // ids of a text; 0: what the model takes
-  bool labels = false;                   // also what the models should say
+  std::string data;            // as data::open_examples reads it
+  std::string split;           // empty: train where there is one
+  Sampling sampling;           // how many, where there are no shots
+  int64_t shots = 0;           // K-shot: so many of each class
+  int64_t longest = 0;         // ids of a text; 0: what the model takes
+  bool labels = false;         // also what the models should say
+  bool source_learns = false;  // the source goes by the labels, too, and not the target alone
   std::vector<std::string> templates;    // prompts for class names; empty: those of the data
   data::Wording wording = {"", "", ""};  // parts that are not empty stand for the data's own
   int64_t pack = 0;  // of causal models: texts end to end in rows of so many ids; 0: one text a row
@@ -32,7 +32,7 @@ struct Choice {
 // Whether `words` name a file of tensors, which is a calibration as it is.
 bool is_prepared(const std::string& words);
 
-// Those of `examples` that take part. Throws InputError when there are too few.
+// Those of `examples` that take part: all of them where more are asked for, and it says so.
 data::Draw draw(const data::Examples& examples, const Choice& choice);
 
 // Runs the examples through both models' preprocessing or tokenizers and writes what Calibration reads

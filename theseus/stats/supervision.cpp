@@ -9,10 +9,12 @@ namespace {
 
 void require_below(const at::Tensor& labels, int64_t classes) {
   require(labels.defined(), "the calibration has classes, and no labels that are among them");
-  const auto least = labels.min().item<int64_t>(), most = labels.max().item<int64_t>();
+  const auto wrong = labels.lt(0).logical_or(labels.ge(classes)).nonzero();  // [k, 1]
+  const auto place = wrong.size(0) == 0 ? 0 : wrong[0][0].item<int64_t>();
   require(
-      least >= 0 && most < classes, "label ", most < classes ? least : most,
-      " of the calibration is none of ", classes, " classes");
+      wrong.size(0) == 0, "label ", labels[place].item<int64_t>(),
+      " of the calibration is none of ", classes, " classes, 0 to ", classes - 1,
+      "; it is that of sequence ", place);
 }
 
 }  // namespace

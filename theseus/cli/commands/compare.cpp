@@ -15,6 +15,7 @@
 #include "theseus/cli/command.h"
 #include "theseus/cli/compare_text.h"
 #include "theseus/cli/device_option.h"
+#include "theseus/cli/draw_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/evaluate/compare_inputs.h"
@@ -28,7 +29,7 @@ struct Options {
   const CLI::App* app = nullptr;
   theseus::evaluate::CompareOptions compare;
   std::vector<std::string> settings;
-  std::string out, depth, device = "cpu";
+  std::string out, depth, draw, device = "cpu";
   std::optional<double> alpha;
   int64_t threads = 0;
   bool json = false;
@@ -61,7 +62,8 @@ void require_effect(const CLI::App& app, const theseus::evaluate::CompareOptions
   const bool drawn = std::any_of(methods.begin(), methods.end(), [&](const auto& method) {
     return theseus::evaluate::uses_calibration(compare, method);
   });
-  for (const char* option : {"--match", "--batches", "--batch-size", "--shots", "--split"}) {
+  for (const char* option :
+       {"--match", "--draw", "--batches", "--batch-size", "--shots", "--split"}) {
     require(
         drawn || !given(option), option,
         " has no effect: none of these methods looks at examples to make maps from");
@@ -90,6 +92,7 @@ int run(const Options& options) {
           "calibration");
     }
   }
+  read_draw(*options.app, options.draw, compare.job.align.sampling);
   compare.job.align.depth = transport::parse_depth(options.depth.empty() ? "match" : options.depth);
   require_effect(*options.app, compare);
   if (options.alpha) {
@@ -134,6 +137,7 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--batches", compare.batches, "B-shot: a row for each, as in 1,5,10")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  add_draw(app, options->draw);
   app.add_option("--batch-size", compare.job.align.sampling.batch_size, "sequences at a time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));

@@ -9,6 +9,7 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/device_option.h"
+#include "theseus/cli/draw_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/recipe.h"
@@ -21,7 +22,7 @@ namespace {
 struct Options {
   const CLI::App* app = nullptr;
   output::ImitateJob given;
-  std::string device = "cpu", output_dtype = "auto";
+  std::string device = "cpu", output_dtype = "auto", draw;
   int64_t threads = 0;
   bool json = false, quiet = false;
 };
@@ -34,6 +35,7 @@ int run(const Options& options) {
   }
   given.job.placement.device = device_of(options.device, options.quiet);
   given.job.output_dtype = output::parse_output_dtype(options.output_dtype);
+  read_draw(*options.app, options.draw, given.job.align.sampling);
   given.job.version = THESEUS_VERSION;
   given.job.words = given_options(*options.app);
   if (given.job.source.empty()) {
@@ -101,7 +103,8 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--split", job.split, "of the examples (default: train where there is one)")
       ->check(split_error);
   app.add_option("--match", job.align.match, "which tokens pair, as in 'theseus transport'");
-  app.add_option("--batches", job.align.sampling.batches, "draw so many batches (default: all)")
+  add_draw(app, options->draw);
+  app.add_option("--batches", job.align.sampling.batches, "draw so many batches, instead of --draw")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--batch-size", job.align.sampling.batch_size, "sequences at a time")
       ->capture_default_str()

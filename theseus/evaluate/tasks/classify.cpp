@@ -1,5 +1,6 @@
 // The model's own head, or one that was carried to it.
 
+#include <algorithm>
 #include <set>
 
 #include <ATen/ATen.h>
@@ -28,6 +29,15 @@ std::string labels_text(const data::Examples& examples, const std::vector<int64_
   return joined(words, kShown) + " (numbers are taken as they are; names of classes are counted)";
 }
 
+// Of the first example with this label.
+std::string name_with(
+    int64_t label, const data::Examples& examples, const std::vector<int64_t>& order) {
+  const auto found = std::find_if(order.begin(), order.end(), [&](int64_t place) {
+    return examples.labels[static_cast<size_t>(place)] == label;
+  });
+  return found == order.end() ? "" : printable(examples.names[static_cast<size_t>(*found)], 400);
+}
+
 class Classify : public Task {
  public:
   void check(
@@ -45,7 +55,8 @@ class Classify : public Task {
     const auto largest = largest_label(examples, order);
     require(
         largest < told, "label ", largest, " is beyond the head's ", told, " classes, 0 to ",
-        told - 1, "; the labels here are ", labels_text(examples, order));
+        told - 1, "; the labels here are ", labels_text(examples, order), "; it is that of ",
+        name_with(largest, examples, order));
   }
 
   void begin(
