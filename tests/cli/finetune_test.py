@@ -21,11 +21,12 @@ class Digits(DigitsTest):
         super().setUpClass()
         cls.write_pictures(cls.models / "noisy", lambda i: "val" if i % 3 == 0 else "train")
 
-    def finetune(self, *more, model="base", out="out", rate="3e-3", steps=30, validation="val"):
+    def finetune(self, *more, model="base", out="out", rate="3e-3", steps=30, validation="val",
+                 batch="16"):
         done = self.theseus(
             "finetune", "--model", self.models / model, "--data", self.models / "noisy",
             "--validation", validation, "--out", self.here / out, "--steps", steps, "--batch-size",
-            "16", "--lr", rate, "--threads", "1", "--json", "--quiet", *more)
+            batch, "--lr", rate, "--threads", "1", "--json", "--quiet", *more)
         return json.loads(done.stdout)
 
     def value(self, model, *more):
@@ -36,6 +37,10 @@ class Digits(DigitsTest):
     def test_full(self):
         record = self.finetune()
         out = self.here / "out"
+        seconds = record.pop("seconds")  # of this run, and so in no file
+        self.assertGreater(seconds["learning"], 0)
+        self.assertGreater(seconds["measuring"], 0)
+        self.assertAlmostEqual(record.pop("examples_per_second") * seconds["learning"], 30 * 16)
         self.assertEqual(record, json.loads((out / "theseus.json").read_text()))
         curve = {point["step"]: point["value"] for point in record["curve"]}
         self.assertEqual(curve[0], self.value(self.models / "base"))
@@ -52,6 +57,18 @@ class Digits(DigitsTest):
         self.assertEqual({name: one.shape for name, one in base.items()},
                          {name: one.shape for name, one in tuned.items()})
         self.assertFalse((self.here / "out.partial").exists())
+
+    def test_measuring_is_a_fraction(self):
+        """A short training is measured at its start, at its end, and as often as it pays for."""
+        record = self.finetune(steps=10, batch="2", validation="val[0:30]")
+        self.assertEqual([point["step"] for point in record["curve"]], [0, 8, 10])
+        record = self.finetune("--validate-every", "3", steps=10, batch="2", validation="val[0:30]",
+                               out="often")
+        self.assertEqual([point["step"] for point in record["curve"]], [0, 3, 6, 9, 10])
+        text = self.theseus("finetune", "--model", self.models / "base", "--data",
+                            self.models / "noisy", "--steps", "2", "--batch-size", "4", "--out",
+                            self.here / "text").stdout
+        self.assertRegex(text, r"(?m)^time +[0-9.]+ s of learning \([0-9.e+]+ examples/s\), [0-9.]+ s of measuring$")
 
     def test_warm_start(self):
         """Carried over and trained on: fewer steps to what the model alone comes to."""
@@ -149,7 +166,8 @@ class Digits(DigitsTest):
                        + "\n")
         record = self.finetune(steps=1, validation=few, out="apart")
         self.assertEqual(record["data"]["examples"], len(paths) - len(paths[::3]))
-        self.assertIn(f"{len(paths[::3])} examples were not learnt from", record["notes"][0])
+        self.assertIn(f"{len(paths[::3])} examples were not learnt from",
+                      " ".join(record["notes"]))
 
     def test_lora(self):
         record = self.finetune("--lora", "4", "--lora-on", "mlp", rate="1e-2")

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -139,6 +140,22 @@ TEST(RandomValues, AreOfTheirKindAndSeed) {
   EXPECT_TRUE(at::equal(normal, random_normal({200, 100}, 0.02, 7, 1)));
   EXPECT_FALSE(at::equal(normal, random_normal({200, 100}, 0.02, 8, 1)));
   EXPECT_FALSE(at::equal(normal, random_normal({200, 100}, 0.02, 7, 2)));
+}
+
+// In passes forward: a step takes three for each of its examples.
+TEST(Measuring, CostsAFractionOfLearning) {
+  for (const int64_t steps : {10, 50, 2000}) {
+    for (const int64_t batch : {32, 128, 512}) {
+      const auto count = std::min<int64_t>(2000, most_held_out(steps, batch));
+      const auto every = validate_every(steps, batch, count);
+      const auto times = 1 + steps / every + (steps % every == 0 ? 0 : 1);
+      const auto learning = 3.0 * static_cast<double>(steps * batch);
+      EXPECT_LT(static_cast<double>(times * count), 0.4 * learning) << steps << " " << batch;
+    }
+  }
+  EXPECT_EQ(most_held_out(10, 1), 100);  // fewer tell nothing
+  EXPECT_EQ(validate_every(2000, 128, 2000), 100);
+  EXPECT_EQ(validate_every(1, 1, 0), 1);
 }
 
 }  // namespace

@@ -44,14 +44,14 @@ void FinetuneOptions::add_data(CLI::App& app) {
   app.add_option(
       "--validation", how.validation,
       "what is measured on: a split of the data, part of one as in train[90:100], other data, or "
-      "none (default: a tenth held out)");
+      "none (default: a tenth held out, fewer where steps are few)");
   app.add_option(
          "--validation-split", how.validation_split,
          "of other data: train, val or test (default: val, or the only one)")
       ->check(split_error);
   app.add_option(
          "--validation-limit", how.validation_limit,
-         "draw so many of a split or of other data (default: all)")
+         "draw so many of a split or of other data (default: all, fewer where steps are few)")
       ->check(kCount);
   app.add_option("--limit", how.limit, "draw so many examples (default: all)")->check(kCount);
   app.add_option(
@@ -97,7 +97,11 @@ void FinetuneOptions::add_training(CLI::App& app) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   app.add_option("--clip", how.clip, "largest norm of a gradient; 0: no limit")
       ->capture_default_str();
-  app.add_option("--validate-every", how.validate_every, "steps (default: a twentieth of all)")
+  app.add_option(
+         "--validate-every", how.validate_every,
+         "steps (default: a twentieth of all, or so many that measuring takes a quarter of the "
+         "time "
+         "of learning)")
       ->check(kCount);
 }
 
@@ -151,6 +155,14 @@ std::string finetune_text(const nlohmann::ordered_json& record, const std::strin
         record.at("best").at("step").get<int64_t>());
   }
   text += fmt::format("{:<12} {}\n", "measured on", record.at("validation").get<std::string>());
+  const auto& seconds = record.at("seconds");
+  text += fmt::format(
+      "{:<12} {:.1f} s of learning{}, {:.1f} s of measuring\n", "time",
+      seconds.at("learning").get<double>(),
+      record.contains("examples_per_second")
+          ? fmt::format(" ({:.3g} examples/s)", record.at("examples_per_second").get<double>())
+          : "",
+      seconds.at("measuring").get<double>());
   for (const auto& note : record.at("notes")) {
     text += "note: " + note.get<std::string>() + "\n";
   }

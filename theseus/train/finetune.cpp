@@ -83,7 +83,7 @@ void require_apart(const FinetuneOptions& options) {
   }
 }
 
-TrainingOptions training_options(const FinetuneOptions& options, bool tokens) {
+TrainingOptions training_options(const FinetuneOptions& options, bool tokens, int64_t held_out) {
   return {
       .schedule =
           {.peak = options.rate,
@@ -92,8 +92,9 @@ TrainingOptions training_options(const FinetuneOptions& options, bool tokens) {
       .optimiser = {.decay = options.decay},
       .clip = options.clip,
       .at_a_time = options.at_a_time,
-      .validate_every = options.validate_every > 0 ? options.validate_every
-                                                   : std::max<int64_t>(1, options.steps / 20),
+      .validate_every = options.validate_every > 0
+                            ? options.validate_every
+                            : validate_every(options.steps, options.batch_size, held_out),
       .save_every = options.save_every,
       .metric = {.name = tokens ? "loss" : "accuracy", .higher_is_better = !tokens}};
 }
@@ -154,8 +155,9 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
       options.pack == 0 || gradient::is_causal(model),
       "--pack is for causal models, and this is a ", model.location().family,
       " model that reads its texts one by one");
-  const auto portions = choose_portions(options, model);
+  auto portions = choose_portions(options, model);
   Setup setup(options, model, *portions.examples);
+  number_classes(setup.head, portions);
   output::WorkDirectory work(options.out, identity_of(options, model, portions), options.fresh);
   require(
       !options.resume || work.resumed(), "--resume: there is no unfinished work in ",
@@ -183,7 +185,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
     held_out.emplace(portions.held_out, model, setup.reader, batching, reading);
   }
   const bool tokens = model.architecture().generation.possible;
-  const auto how = training_options(options, tokens);
+  const auto how = training_options(options, tokens, held_out ? held_out->size() : 0);
   work.keep();
   auto* const measured = held_out ? &*held_out : nullptr;
   const Lesson lesson{.loss = loss, .batches = batches, .held_out = measured};
@@ -212,6 +214,10 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   work.finish();
   for (const auto& note : notes_on_inputs(setup.reader, batches, measured)) {
     record["notes"].push_back(note);
+  }
+  record["seconds"] = {{"learning", outcome.learning}, {"measuring", outcome.measuring}};
+  if (outcome.learning > 0) {
+    record["examples_per_second"] = static_cast<double>(outcome.seen) / outcome.learning;
   }
   return record;
 }

@@ -18,9 +18,9 @@ struct FinetuneOptions {
   std::filesystem::path model, out;
   std::string data, split;  // split empty: train where there is one, never test
   std::string
-      validation;  // a split of `data`, other data, or "none"; empty: a tenth of the examples
+      validation;  // a split of `data`, other data, or "none"; empty: a tenth of the examples at most
   std::string validation_split;  // of other data; empty: val, or the only one there is
-  int64_t validation_limit = 0;  // so many of a split or of other data, drawn; 0: all
+  int64_t validation_limit = 0;  // so many of a split or of other data, drawn; 0: see most_held_out
   std::string start_from;        // see read_start; empty: the model itself
   double start_alpha = 1;
   std::string head;       // see choose_head
@@ -36,7 +36,7 @@ struct FinetuneOptions {
   int64_t at_a_time = 0;  // sequences of a batch; 0: see sequences_at_a_time
   double rate = 1e-5, decay = 0.1, clip = 1;
   int64_t warmup = -1;         // steps; negative: a tenth
-  int64_t validate_every = 0;  // steps; 0: a twentieth of all
+  int64_t validate_every = 0;  // steps; 0: see train::validate_every
   uint64_t seed = 0;
   output::OutputDtype output_dtype = output::OutputDtype::kAuto;  // of a model, not of factors
   bool resume = false, fresh = false;
@@ -51,7 +51,7 @@ struct FinetuneOptions {
 using Watch = std::function<void(double done, double all, const std::string& doing)>;
 
 // Trains and writes options.out: a model like the base, or a PEFT adapter; losses.jsonl; recipe.yaml;
-// theseus.json, which is the result. Of the measurements on examples held out the best step is kept, without any the
+// theseus.json, which is the result; it comes with `seconds` and `examples_per_second`, which are in no file. Of the measurements on examples held out the best step is kept, without any the
 // last. An interrupted job goes on where it was saved and ends with the same bytes. Throws InputError.
 nlohmann::ordered_json finetune(const FinetuneOptions& options, const Watch& watch);
 

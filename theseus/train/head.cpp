@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/model/class_names.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
 #include "theseus/train/random_values.h"
@@ -38,7 +39,7 @@ bool has_two_towers(const model::Architecture& architecture) {
          std::any_of(towers.begin(), towers.end(), [](const auto& t) { return t.vocabulary > 0; });
 }
 
-std::vector<std::string> class_names(const data::Examples& examples) {
+std::vector<std::string> names_of_classes(const data::Examples& examples) {
   auto names = examples.classes;
   const auto most = *std::max_element(examples.labels.begin(), examples.labels.end());
   for (auto i = static_cast<int64_t>(names.size()); i <= most; ++i) {
@@ -50,7 +51,7 @@ std::vector<std::string> class_names(const data::Examples& examples) {
 Head new_head(const model::Model& model, const data::Examples& examples) {
   const auto& architecture = model.architecture();
   require(!examples.labels.empty(), "--head new: these examples have no labels to learn from");
-  Head head{.kind = Head::Kind::kNew, .classes = class_names(examples)};
+  Head head{.kind = Head::Kind::kNew, .classes = names_of_classes(examples)};
   if (const auto* own = find_own(architecture)) {
     const auto& shape = parameter_of(architecture, own->weight).shape;
     head.module = own->module;
@@ -87,6 +88,7 @@ std::optional<Head> find_beside(const model::Model& model) {
       .module = architecture.head,
       .width = architecture.head_width,
       .classes = found->classes,
+      .told = found->weight.size(0),
       .weight = found->weight,
       .bias = found->bias};
   require(
@@ -115,8 +117,12 @@ Head own_head(const model::Model& model, const data::Examples& examples) {
   if (own == nullptr) {
     return {.kind = Head::Kind::kKeep};
   }
-  require_classes(parameter_of(architecture, own->weight).shape.at(0), examples);
-  return {.kind = Head::Kind::kKeep};
+  const auto told = parameter_of(architecture, own->weight).shape.at(0);
+  require_classes(told, examples);
+  return {
+      .kind = Head::Kind::kKeep,
+      .classes = model::class_names(model.location().config, told),
+      .told = told};
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ struct Head {
   std::string module = {};                // "classifier"
   int64_t width = 0;                      // that it reads
   std::vector<std::string> classes = {};  // it has, by name
-  int64_t replaced = 0;                   // classes of the model's own head, whose place it takes
-  at::Tensor weight = {}, bias = {};      // where it begins; undefined: at random
+  int64_t told = 0;                   // classes of one that is kept; 0: it tells tokens, or prompts
+  int64_t replaced = 0;               // classes of the model's own head, whose place it takes
+  at::Tensor weight = {}, bias = {};  // where it begins; undefined: at random
 
   // Whether the checkpoint has no tensors for it.
   bool added() const { return kind == Kind::kNew || beside; }

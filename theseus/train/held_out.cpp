@@ -30,6 +30,10 @@ HeldOut::HeldOut(
   }
 }
 
+int64_t HeldOut::size() const {
+  return rows_ ? rows_->size() : std::ssize(portion_.places);
+}
+
 gradient::Measured HeldOut::measure(
     const gradient::Loss& loss, int64_t at_a_time, const Count& watch) {
   gradient::Measured all;
@@ -40,7 +44,7 @@ gradient::Measured HeldOut::measure(
     all.loss += part.loss * static_cast<double>(part.count);
     all.count += part.count;
     all.right += part.right;
-    watch(done += batch.size(), rows_ ? rows_->size() : std::ssize(portion_.places));
+    watch(done += batch.size(), size());
   };
   const auto& examples = *portion_.examples;
   const auto& places = portion_.places;

@@ -24,6 +24,7 @@ class HeldOut {
   // through the model at once; 0: see sequences_at_a_time.
   gradient::Measured measure(const gradient::Loss& loss, int64_t at_a_time, const Count& watch);
   const std::vector<std::string>& skipped() const { return skipped_; }
+  int64_t size() const;  // examples, or rows of packed texts
 
  private:
   Portion portion_;

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "theseus/base/error.h"
+#include "theseus/data/class_match.h"
 #include "theseus/data/identity.h"
 #include "theseus/data/part.h"
 #include "theseus/data/sampling.h"
 #include "theseus/data/shuffle.h"
 #include "theseus/data/splits.h"
 #include "theseus/evaluate/evaluate.h"
+#include "theseus/train/schedule.h"
 
 namespace theseus::train {
 namespace {
@@ -25,14 +27,32 @@ std::unique_ptr<data::Examples> open(
       {.wording = options.wording, .second = options.second, .answer = options.answer}));
 }
 
+int64_t most_of(const FinetuneOptions& options) {
+  return most_held_out(options.steps, options.batch_size);
+}
+
+void add_note(const std::string& note, Portions& portions) {
+  if (!note.empty()) {
+    portions.notes.push_back(note);
+  }
+}
+
+void add_fewer(
+    const std::string& option, int64_t limit, const data::Examples& examples, Portions& portions) {
+  for (const auto& note : evaluate::note_on_fewer(option, limit, examples.size())) {
+    portions.notes.push_back(note);
+  }
+}
+
 // The last of a shuffled order, so that which these are does not depend on how many are learnt from.
-void hold_out_some(uint64_t seed, Portions& portions) {
+void hold_out_some(const FinetuneOptions& options, Portions& portions) {
   auto order = portions.training.places;
-  const auto count = std::min(order.size() / kShare, kMost);
+  const auto affordable = options.pack > 0 ? kMost : static_cast<size_t>(most_of(options));
+  const auto count = std::min({order.size() / kShare, kMost, affordable});
   require(
       count > 0, order.size(),
       " examples are too few to hold some out; give --validation DATA, or ", "--validation none");
-  data::Random random(seed);
+  data::Random random(options.seed);
   data::shuffle_front(order, order.size(), random);
   portions.held_out = {.examples = portions.examples.get()};
   portions.held_out.places.assign(order.end() - static_cast<int64_t>(count), order.end());
@@ -55,15 +75,35 @@ void open_other(
     return open(from, split.empty() ? asked : split, options, model);
   });
   const auto& learnt = *portions.examples;
-  const auto& other = *portions.other;
-  require(
-      learnt.classes == other.classes,
-      "--validation: these have other classes than --data: ", other.classes.size(), " and ",
-      learnt.classes.size(), ", or in another order");
-  portions.held_out = {
-      .examples = &other,
-      .places = evaluate::choose(other, options.validation_limit, options.seed)};
+  auto& other = *portions.other;
+  if (learnt.classes.empty() && !other.classes.empty()) {
+    add_note(
+        "--validation names its classes and --data does not: labels of both were taken by their "
+        "numbers",
+        portions);
+  } else if (!learnt.classes.empty()) {
+    add_note(
+        with_context(
+            "--validation: its classes beside those of --data",
+            [&] {
+              return data::number_as(
+                  {.whose = "--data", .count = std::ssize(learnt.classes), .names = learnt.classes},
+                  other);
+            }),
+        portions);
+  }
+  const bool said = options.validation_limit > 0;
+  const auto limit = said ? options.validation_limit : options.pack > 0 ? 0 : most_of(options);
+  portions.held_out = {.examples = &other, .places = evaluate::choose(other, limit, options.seed)};
   const auto count = portions.held_out.places.size();
+  if (said) {
+    add_fewer("--validation-limit", limit, other, portions);
+  } else if (static_cast<int64_t>(count) < other.size()) {
+    portions.notes.push_back(c10::str(
+        count, " of ", other.size(),
+        " examples are measured on, drawn by the seed, since the training is short; "
+        "--validation-limit says how many"));
+  }
   portions.words = c10::str(
       from, other.split.empty() ? "" : " (" + other.split + ")",
       static_cast<int64_t>(count) < other.size() ? c10::str(", ", count, " examples") : "");
@@ -89,6 +129,7 @@ Portions choose_portions(const FinetuneOptions& options, const model::Model& mod
   portions.training = {
       .examples = portions.examples.get(),
       .places = evaluate::choose(*portions.examples, options.limit, options.seed)};
+  add_fewer("--limit", options.limit, *portions.examples, portions);
   const auto split = data::find_part(options.validation) ? options.validation
                                                          : data::split_meant(options.validation);
   const bool other_data =
@@ -102,7 +143,7 @@ Portions choose_portions(const FinetuneOptions& options, const model::Model& mod
   if (options.validation == "none") {
     portions.words = "none";
   } else if (options.validation.empty()) {
-    hold_out_some(options.seed, portions);
+    hold_out_some(options, portions);
   } else {
     open_other(options, model, split, portions);
   }
@@ -110,6 +151,23 @@ Portions choose_portions(const FinetuneOptions& options, const model::Model& mod
     keep_apart(portions);
   }
   return portions;
+}
+
+void number_classes(const Head& head, Portions& portions) {
+  if (head.kind != Head::Kind::kKeep || head.told == 0) {
+    return;
+  }
+  const data::Classes classes{
+      .whose = "the model's head",
+      .count = head.told,
+      .names = head.classes,
+      .otherwise =
+          ". --head new trains a head onto these; where only the names differ, change them in "
+          "id2label of the model's config.json"};
+  add_note(data::number_as(classes, *portions.examples), portions);
+  if (portions.other) {
+    data::number_as(classes, *portions.other);
+  }
 }
 
 nlohmann::ordered_json describe(const Portion& portion, const std::string& data) {

@@ -67,7 +67,7 @@ const char* word_of(const Head& head) {
 
 std::vector<std::string> notes_on(
     const ordered_json& record, const Metric& metric, const Subject& subject) {
-  std::vector<std::string> notes;
+  auto notes = subject.portions->notes;
   if (subject.written != nullptr) {
     for (const auto& file : subject.written->left_out) {
       notes.push_back("not copied: " + file);

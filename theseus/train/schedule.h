@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -22,5 +23,25 @@ struct Schedule {
     return peak * (1 + std::cos(std::numbers::pi * share)) / 2;
   }
 };
+
+// Measuring on examples held out is to take at most about a quarter of the time of learning. A step goes forward and
+// back, which takes about three times as long as going forward, so it pays for this many examples:
+inline double measured_for(int64_t steps, int64_t batch_size) {
+  return 0.25 * 3 * static_cast<double>(steps) * static_cast<double>(batch_size);
+}
+
+// How many examples are measured on where nobody said: so few that five measurements are paid for, but enough to tell
+// something.
+inline int64_t most_held_out(int64_t steps, int64_t batch_size) {
+  constexpr double kLeast = 100, kMost = 1e12;
+  return static_cast<int64_t>(std::clamp(measured_for(steps, batch_size) / 4, kLeast, kMost));
+}
+
+// Steps between two measurements on `held_out` examples where nobody said: a twentieth of all, or as many as pay for one.
+// The start and the last step are always measured.
+inline int64_t validate_every(int64_t steps, int64_t batch_size, int64_t held_out) {
+  const auto paid = std::ceil(static_cast<double>(held_out) / measured_for(1, batch_size));
+  return std::max<int64_t>({1, steps / 20, static_cast<int64_t>(paid)});
+}
 
 }  // namespace theseus::train

@@ -52,7 +52,12 @@ class Run {
     if (best_ && best_->step != steps) {
       restore_leaves(directory_ / kBestFile, trainable_);
     }
-    return {.best = best_, .lines = losses_.lines()};
+    return {
+        .best = best_,
+        .lines = losses_.lines(),
+        .learning = learning_,
+        .measuring = measuring_,
+        .seen = seen_};
   }
 
  private:
@@ -64,6 +69,7 @@ class Run {
   }
 
   void step() {
+    const auto begun = Clock::now();
     const auto batch = lesson_.batches.read(optimiser_.steps());
     const auto at_a_time = sequences_at_a_time(options_.at_a_time, trainable_.model(), batch);
     trainable_.forget_gradients();
@@ -77,9 +83,10 @@ class Run {
          {"rate", rate},
          {"gradient_norm", norm}});
     seen_ += batch.size();
+    learning_ += since(begun);
     tell(fmt::format(
         "training: loss {:.4f}, {:.3g} examples/s", measured.loss,
-        static_cast<double>(seen_) / (since(start_) - measuring_)));
+        static_cast<double>(seen_) / learning_));
   }
 
   void measure() {
@@ -137,9 +144,9 @@ class Run {
   AdamW optimiser_;
   std::optional<Best> best_;
   Losses losses_;
-  int64_t seen_ = 0;  // examples, by this process
-  double measuring_ = 0, saving_ = 0;
-  Clock::time_point start_ = Clock::now(), saved_ = start_;
+  int64_t seen_ = 0;                                  // examples, by this process
+  double learning_ = 0, measuring_ = 0, saving_ = 0;  // seconds
+  Clock::time_point saved_ = Clock::now();
 };
 
 }  // namespace

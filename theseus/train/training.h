@@ -41,6 +41,9 @@ struct TrainingOptions {
 struct Outcome {
   std::optional<Best> best;                   // none: nothing was measured
   std::vector<nlohmann::ordered_json> lines;  // of losses.jsonl
+  // Of this process alone, if an earlier one was interrupted.
+  double learning = 0, measuring = 0;  // seconds
+  int64_t seen = 0;                    // examples that were learnt from
 };
 
 // What is learnt, from what, and what it is measured on.
