@@ -207,6 +207,18 @@ class Packed(CommandTest):
         self.refused(*words, "--out", self.here / "plain", "--wording", "{ask}",
                      says="with other options")
 
+    def test_short_training_measures_few_rows(self):
+        (self.data / "val.jsonl").write_text("".join(
+            json.dumps(row) + "\n" for row in self.rows["val"] * 20))
+        words = ["finetune", "--model", self.target, "--data", f"jsonl:{self.data}", "--split", "train",
+                 "--validation", "val", "--pack", ROW, *FIELDS, "--steps", "1", "--batch-size", "2",
+                 "--threads", "1", "--quiet", "--out"]
+        record = self.json(*words, self.here / "few")
+        said = "of the packed texts that are measured on the first 100 of "
+        self.assertTrue(any(note.startswith(said) for note in record["notes"]), record["notes"])
+        record = self.json(*words, self.here / "all", "--validation-limit", "400")
+        self.assertFalse(any(note.startswith(said) for note in record["notes"]), record["notes"])
+
     def test_finetune(self):
         out = self.here / "out"
         words = ["finetune", "--model", self.target, "--data", f"jsonl:{self.data}", "--split",

@@ -176,7 +176,8 @@ TEST(HeldOut, MeasuresInParts) {
     sizes.push_back(batch.size());
     return loss(outputs, batch);
   };
-  HeldOut held_out({&examples, data::every(examples)}, model, reader, {.batch_size = 32}, silent);
+  HeldOut held_out(
+      {&examples, data::every(examples)}, model, reader, {.batch_size = 32}, 0, silent);
   const auto whole = held_out.measure(watched, 0, silent);
   EXPECT_EQ(sizes, (std::vector<int64_t>{32, 8}));
   sizes.clear();

@@ -182,7 +182,15 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   Batches batches(portions.training, model, setup.reader, batching, reading);
   std::optional<HeldOut> held_out;
   if (!portions.held_out.places.empty()) {
-    held_out.emplace(portions.held_out, model, setup.reader, batching, reading);
+    const auto most_rows =
+        options.validation_limit > 0 ? 0 : most_held_out(options.steps, options.batch_size);
+    held_out.emplace(portions.held_out, model, setup.reader, batching, most_rows, reading);
+    if (held_out->rows_left_out() > 0) {
+      portions.notes.push_back(c10::str(
+          "of the packed texts that are measured on the first ", held_out->size(), " of ",
+          held_out->size() + held_out->rows_left_out(),
+          " rows are taken, since the training is short"));
+    }
   }
   const bool tokens = model.architecture().generation.possible;
   const auto how = training_options(options, tokens, held_out ? held_out->size() : 0);

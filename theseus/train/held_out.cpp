@@ -15,6 +15,7 @@ HeldOut::HeldOut(
     model::Model& model,
     model::Reader& reader,
     const BatchOptions& options,
+    int64_t most_rows,
     const Count& watch)
     : portion_(std::move(portion)), model_(model), reader_(reader), options_(options) {
   if (portion_.examples->image &&
@@ -27,6 +28,10 @@ HeldOut::HeldOut(
         "packing the texts that are held out (--validation names more of them, or none)", [&] {
           return gradient::read_packed(*portion_.examples, portion_.places, reader, options.pack);
         });
+    if (most_rows > 0 && most_rows < rows_->size()) {
+      rows_left_out_ = rows_->size() - most_rows;
+      rows_ = rows_->part(0, most_rows);
+    }
   }
 }
 
