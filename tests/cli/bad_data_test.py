@@ -35,6 +35,25 @@ class BadImages(DigitsTest):
         (named.parent / "classnames.txt").write_text("zero\none\ntwo\n")
         self.refused_data(named, says=["label 3 is out of range", "3 classes, 0 to 2"])
 
+    def test_images_without_a_class(self):
+        """None is left out in silence: beside class folders, deeper than them, behind a broken link, of another kind."""
+        folders = self.here / "folders"
+        shutil.copytree(self.models / "digits" / "test", folders)
+        picture = next((folders / "digit 3").iterdir()).read_bytes()
+        for name, says in (("stray.ppm", ["beside its folders", "stray.ppm"]),
+                           ("digit 3/more/x.ppm", ["digit 3", "a folder more with images"]),
+                           ("digit 3/x.heic", ["x.heic", "this kind of image is not read"]),
+                           ("digit 3/x.pnm", ["x.pnm", "this kind of image is not read"])):
+            place = folders / name
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(picture)
+            self.refused_data(folders, says=says)
+            self.refused(*self.words(calibration=folders), says=says)
+            place.unlink()
+        (folders / "digit 3" / "more").rmdir()
+        (folders / "digit 3" / "gone.ppm").symlink_to(self.here / "nowhere.ppm")
+        self.refused_data(folders, says=["gone.ppm", "this link leads nowhere"])
+
     def test_unknown_class(self):
         named = self.pictures("a", ["1.ppm,two", "1.ppm,three"])
         (named.parent / "classnames.txt").write_text("zero\none\ntwo\n")

@@ -190,7 +190,7 @@ void write_webdataset(const ScratchDir& scratch) {
       "test/1.tar", tar_member("x", std::to_string(pax.size() + 4) + " " + pax, 'x') +
                         tar_member("cut", ppm(12)) + tar_member("dir/", "", '5') +
                         tar_member("long", std::string(150, 'n') + ".cls" + '\0', 'L') +
-                        tar_member("cut", "1"));
+                        tar_member("cut", "1") + end);
   scratch.file("train/0.tar", tar_member("a.png", ppm(1)) + tar_member("a.cls", "1") + end);
 }
 
@@ -213,22 +213,31 @@ TEST(Webdataset, ReadsShards) {
 TEST(Webdataset, RefusesDamage) {
   const ScratchDir scratch;
   write_webdataset(scratch);
-  const auto message = [&](const std::string& tar) {
+  const std::string end(1024, '\0');
+  const auto as_it_is = [&](const std::string& tar) {
     scratch.file("train/0.tar", tar);
     return refusal(scratch, "webdataset", "train");
   };
+  const auto message = [&](const std::string& tar) { return as_it_is(tar + end); };
   const auto image = tar_member("a.png", ppm(1));
   expect_parts(message(image + tar_member("a.cls", "3")), "a.png", "label 3", "3 classes");
   expect_parts(message(image + tar_member("a.cls", "cat")), "a.cls", "'cat'");
   expect_parts(message(tar_member("a.webp", "x")), "a.webp", "WebP");
   expect_parts(message(image + tar_member("a.jpg", ppm(1))), "two images");
   expect_parts(message(image + tar_member("b.png", ppm(1)) + tar_member("b.cls", "1")), "none");
-  expect_parts(message(tar_member("a.cls", "1")), "without an image");
+  expect_parts(message(tar_member("a.cls", "1")), "a.cls", "without an image", "a.png");
   expect_parts(message(""), "no images");
-  expect_parts(message(image + std::string(100, 'x')), "cut short");
-  expect_parts(message(image.substr(0, 515)), "reaches beyond");
+  expect_parts(as_it_is(""), "cut short at byte 0");
+  expect_parts(as_it_is(image), "cut short", "block of zeros");
+  expect_parts(as_it_is(image + tar_member("a.cls", "1")), "cut short");
+  expect_parts(as_it_is(image + std::string(100, 'x')), "cut short");
+  expect_parts(as_it_is(image.substr(0, 515)), "reaches beyond");
+  expect_parts(as_it_is(image + end + image + end), "behind it there is more");
   expect_parts(message(std::string(512, 'x')), "byte 0", "damaged");
   expect_parts(message(tar_member("x", "99 path=q\n", 'x') + image), "pax");
+  scratch.file("train/2.tar", image + end);
+  expect_parts(message(image), "2.tar", "left out", "without a gap");
+  std::filesystem::remove(scratch / "train/2.tar");
   scratch.file("train/nshards.txt", "2");
   expect_parts(message(image), "1.tar", "2 shards");
   scratch.file("train/nshards.txt", "-2");

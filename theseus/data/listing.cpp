@@ -31,6 +31,11 @@ std::vector<std::string> names_in(const fs::path& folder, bool (*wanted)(const f
   return result;
 }
 
+bool leads_nowhere(const fs::path& path) {
+  std::error_code error;
+  return fs::is_symlink(path, error) && !fs::exists(path, error);
+}
+
 bool ends_as(std::string_view name, std::span<const std::string_view> endings) {
   const auto small = lower(name);
   return std::ranges::any_of(endings, [&](std::string_view end) { return small.ends_with(end); });
@@ -63,9 +68,15 @@ bool names_image(std::string_view name) {
 }
 
 std::vector<std::string> images_in(const fs::path& folder) {
-  static constexpr std::array<std::string_view, 5> kNotRead = {
-      ".webp", ".bmp", ".gif", ".tif", ".tiff"};
+  static constexpr std::array<std::string_view, 14> kNotRead = {
+      ".webp", ".bmp",  ".gif", ".tif", ".tiff", ".heic", ".heif",
+      ".avif", ".jfif", ".jpe", ".jp2", ".jxl",  ".pbm",  ".pnm"};
   auto names = files_in(folder);
+  for (const auto& name : names_in(folder, leads_nowhere)) {
+    require(
+        !names_image(name), (folder / printable(name)).string(),
+        ": this link leads nowhere; an image is expected");
+  }
   for (const auto& name : names) {
     require(
         !ends_as(name, kNotRead), (folder / printable(name)).string(),

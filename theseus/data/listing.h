@@ -17,7 +17,7 @@ bool is_file(const std::filesystem::path& path);
 std::vector<std::string> folders_in(const std::filesystem::path& folder);
 std::vector<std::string> files_in(const std::filesystem::path& folder);
 // Those that end as JPEG, PNG, PPM or PGM files do. Throws InputError for a kind of image that is not read
-// (webp, bmp, gif, tiff): leaving it out would change the data in silence.
+// (webp, bmp, gif, tiff and others) and for a link that leads nowhere: leaving it out would change the data in silence.
 std::vector<std::string> images_in(const std::filesystem::path& folder);
 bool names_image(std::string_view name);
 

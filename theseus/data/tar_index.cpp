@@ -67,16 +67,22 @@ class Indexer {
     while (at_ + kBlock <= text_.size()) {
       const auto header = text_.substr(at_, kBlock);
       if (header.find_first_not_of('\0') == std::string_view::npos) {
-        return std::move(members_);  // the end
+        const auto more = text_.find_first_not_of('\0', at_);
+        require(
+            more == std::string_view::npos, path_, ": the tar ends at byte ", at_,
+            ", and behind it there is more; tars put one behind the other are not read, "
+            "'tar --concatenate' makes one of them");
+        return std::move(members_);
       }
       require(
           checksum_holds(header), path_, ": the header at byte ", at_,
           " is damaged, or this is not an uncompressed tar");
       take(header);
     }
-    // Some writers leave out the closing blocks.
-    require(at_ == text_.size(), path_, ": the tar is cut short at byte ", text_.size());
-    return std::move(members_);
+    // A tar that was cut between two members looks like one that was never closed.
+    throw InputError(c10::str(
+        path_, ": the tar is cut short at byte ", text_.size(),
+        ", without the block of zeros at its end; copy it anew, or write it with 'tar cf'"));
   }
 
  private:

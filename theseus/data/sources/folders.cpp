@@ -59,6 +59,25 @@ ClassNames classes_of(const std::map<std::string, fs::path>& splits, const fs::p
   return {names, folder.string()};
 }
 
+// Images that have no class, because they lie where the folders of classes do.
+void require_none_beside(const fs::path& folder) {
+  const auto images = images_in(folder);
+  require(
+      images.empty(), folder.string(), " holds images beside its folders, ",
+      printable(joined(images, 3), 200),
+      ": they have no class; move them into a class folder or away");
+}
+
+// Images deeper than a class folder.
+void require_none_inside(const fs::path& folder) {
+  for (const auto& name : folders_in(folder)) {
+    require(
+        !holds_images(folder / name), "the class folder ", printable(folder.string(), 400),
+        " has a folder ", printable(name),
+        " with images, which would be left out; move them up or away");
+  }
+}
+
 Examples open(const fs::path& path, const std::string& asked) {
   require(is_folder(path), path.string(), " is not a folder of class folders");
   const auto splits = split_folders(path);
@@ -71,7 +90,10 @@ Examples open(const fs::path& path, const std::string& asked) {
   const auto classes = classes_of(splits, folder);
   std::vector<fs::path> files;
   std::vector<int64_t> labels;
+  require_none_beside(path);
+  require_none_beside(folder);
   for (const auto& name : folders_in(folder)) {
+    require_none_inside(folder / name);
     const auto label = classes.named(name, (folder / printable(name)).string());
     const auto images = images_in(folder / name);
     require(

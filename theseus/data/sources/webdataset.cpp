@@ -32,6 +32,18 @@ bool recognises(const fs::path& path) {
   return !splits_in(path).empty();
 }
 
+// Shards behind a gap, or behind the number that nshards.txt says.
+void require_no_more(const fs::path& folder, int64_t read) {
+  for (const auto& name : files_in(folder)) {
+    const auto number =
+        name.ends_with(".tar") ? find_integer(fs::path(name).stem().string()) : std::nullopt;
+    require(
+        !number || *number < read, (folder / name).string(), " would be left out: ", read,
+        " shards are there from 0.tar on, or are said by nshards.txt; give all of them, numbered "
+        "without a gap");
+  }
+}
+
 std::vector<fs::path> shards_of(const fs::path& folder) {
   std::vector<fs::path> shards;
   const auto list = folder / "nshards.txt";
@@ -51,6 +63,7 @@ std::vector<fs::path> shards_of(const fs::path& folder) {
         count, " shards");
     shards.push_back(shard);
   }
+  require_no_more(folder, std::ssize(shards));
   return shards;
 }
 
