@@ -118,6 +118,35 @@ std::string parameters_text(const Object& parameters) {
   return text;
 }
 
+// Layers of one place in all blocks that are alike as one row, then what is stored whole, such as a head.
+std::string adapted_text(const Object& parameters) {
+  std::vector<std::pair<std::string, int64_t>> rows;  // and how many layers
+  std::string whole;
+  for (const auto& one : parameters) {
+    const auto shape = one.at("shape").dump();
+    if (!one.contains("rank")) {
+      whole +=
+          fmt::format("{:<12} {} {}, stored whole\n", "tensor", one_line(one.at("name")), shape);
+      continue;
+    }
+    const auto row = fmt::format(
+        "{}  {}  rank {}, scale {:.4g}", model::role_of(one_line(one.at("name"))), shape,
+        one.at("rank").dump(), one.at("scale").get<double>());
+    const auto known = std::find_if(
+        rows.begin(), rows.end(), [&](const auto& other) { return other.first == row; });
+    if (known == rows.end()) {
+      rows.emplace_back(row, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::string text;
+  for (const auto& [row, count] : rows) {
+    text += fmt::format("{:<12} {:>3} x {}\n", text.empty() ? "layers" : "", count, row);
+  }
+  return text + whole;
+}
+
 std::string files_text(const Object& files) {
   const auto& names = files.at("files");
   auto text = fmt::format("{:<12} {}", "weights", names.front().get<std::string>());
@@ -193,7 +222,7 @@ Object describe(const update::Adapter& adapter) {
   }
   return {
       {"kind", "adapter"},
-      {"family", "PEFT LoRA"},
+      {"family", adapter.is_dora() ? "PEFT DoRA" : "PEFT LoRA"},
       {"base_model", adapter.base_model},
       {"r", adapter.rank},
       {"lora_alpha", adapter.alpha},
@@ -237,10 +266,10 @@ std::string as_text(const Object& description, bool parameters) {
                       description.at("variant").get<std::string>()));
   } else {
     line(
-        "kind", kind == "adapter" ? "PEFT LoRA adapter"
+        "kind", kind == "adapter" ? description.at("family").get<std::string>() + " adapter"
                                   : "tensors only, not the weights of a model directory");
   }
-  for (const char* key : {"base_model", "target_modules", "modules_to_save", "inputs"}) {
+  for (const char* key : {"base_model", "inputs"}) {
     if (description.contains(key)) {
       const auto& value = description.at(key);
       line(key, value.is_string() ? value.get<std::string>() : list_text(value, " "));
@@ -256,6 +285,14 @@ std::string as_text(const Object& description, bool parameters) {
         "size", fmt::format(
                     "{} in {} layers", bytes_text(description.at("bytes").get<int64_t>()),
                     description.at("layers").dump()));
+    text += adapted_text(description.at("parameters"));
+  }
+  if (description.contains("head")) {
+    const auto& head = description.at("head");
+    line(
+        "head", fmt::format(
+                    "beside the encoder, {} classes on {} numbers: {}", head.at("classes").dump(),
+                    head.at("width").dump(), list_text(head.at("names"), ", ")));
   }
   line("parameters", count_text(description.at("parameter_count").get<int64_t>()));
   for (const auto& tower : description.value("towers", Object::array())) {

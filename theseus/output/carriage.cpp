@@ -12,8 +12,10 @@
 #include "theseus/base/file.h"
 #include "theseus/base/side_by_side.h"
 #include "theseus/base/stopwatch.h"
+#include "theseus/output/added_tokens.h"
 #include "theseus/output/assembly.h"
 #include "theseus/output/carried_head.h"
+#include "theseus/output/class_names.h"
 #include "theseus/output/config_file.h"
 #include "theseus/output/follow.h"
 #include "theseus/output/job_notes.h"
@@ -297,15 +299,23 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
   SideFiles side;
   std::vector<std::string> corrected;
-  if (const auto head = carry_sentence_head(options_, opened_)) {
+  const auto head = carry_sentence_head(options_, opened_);
+  if (head) {
     write_sentence_head(*head, work_.staged());
   }
   if (write_ == "model") {
     watch(0, 1, "choosing the dtype");
     prepare_writer(&assembly);
     written = writer_->finish(deltas_of(assembly), writing);
+    if (added_tokens(options_, opened_).fits) {
+      copy_tokenizer(options_.tuned, work_.staged());
+    }
     side = copy_side_files(opened_.target, work_.staged(), {kRecordFile, kRecipeFile, kCardFile});
     corrected = set_config_dtype(opened_.target, work_.staged(), dtype_name(storage_->written));
+    const auto classes = keep_class_names(
+        options_, opened_, plan_, head ? head->classes : std::vector<std::string>(),
+        work_.staged());
+    corrected.insert(corrected.end(), classes.begin(), classes.end());
   } else if (write_ == "update") {
     write_update_file(opened_, plan_, assembly, work_.staged(), writing);
   } else {

@@ -2,6 +2,7 @@
 
 #include "theseus/base/machine_notes.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/added_tokens.h"
 #include "theseus/output/carried_head.h"
 #include "theseus/output/record.h"
 #include "theseus/output/sentence_head.h"
@@ -94,11 +95,17 @@ std::vector<std::string> notes_before(
   }
   const auto machine = machine_notes(options.placement.device, options.placement.dtype);
   notes.insert(notes.end(), machine.begin(), machine.end());
-  if (carry_sentence_head(options, opened)) {
-    notes.emplace_back(
+  if (write == "model") {
+    const auto added = added_tokens(options, opened).notes;
+    notes.insert(notes.end(), added.begin(), added.end());
+  } else if (opened.update && opened.update->added_rows() > 0) {
+    notes.emplace_back("rows that tuning added to the embedding, for new tokens, are not carried");
+  }
+  if (const auto head = carry_sentence_head(options, opened)) {
+    notes.push_back(c10::str(
         "the head that lies beside the tuned encoder comes with it, through the alignment's map of "
-        "what it reads; its "
-        "classes have no names there");
+        "what it reads",
+        head->classes.empty() ? "; nobody names its classes" : ""));
   } else if (has_sentence_head(options.tuned)) {
     notes.emplace_back(
         "the head that lies beside the tuned encoder is not carried: that needs an --alignment "

@@ -65,6 +65,26 @@ std::string find_dense(const fs::path& directory) {
   return {};
 }
 
+// Names that stand beside the head itself; an adapter has no config of a model.
+std::vector<std::string> names_of_classes(const fs::path& directory, int64_t count) {
+  for (const auto& module : sentence_modules(directory)) {
+    if (module.name == kName && static_cast<int64_t>(module.labels.size()) == count) {
+      return module.labels;
+    }
+  }
+  return model::class_names(directory / kConfig, count);
+}
+
+std::vector<std::string> texts_of(const ordered_json& object, const char* key) {
+  std::vector<std::string> texts;
+  const auto found = object.find(key);
+  for (const auto& one :
+       found != object.end() && found->is_array() ? *found : ordered_json::array()) {
+    texts.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  }
+  return texts;
+}
+
 }  // namespace
 
 std::vector<SentenceModule> sentence_modules(const fs::path& directory) {
@@ -84,7 +104,8 @@ std::vector<SentenceModule> sentence_modules(const fs::path& directory) {
     modules.push_back(
         {.name = text_of(one, "name"),
          .type = text_of(one, "type"),
-         .path = beside ? path : std::string()});
+         .path = beside ? path : std::string(),
+         .labels = texts_of(one, "labels")});
   }
   return modules;
 }
@@ -120,11 +141,14 @@ void write_sentence_head(const SentenceHead& head, const fs::path& directory) {
     checkpoint::write_safetensors(
         directory / kDense / "model.safetensors",
         {{"linear.bias", stored(head.bias)}, {"linear.weight", stored(head.weight)}});
+    auto dense = module_line(2, kName, kDense, "Dense");
+    if (!head.classes.empty()) {
+      dense["labels"] = head.classes;
+    }
     write_json(
-        directory / kModules,
-        ordered_json::array(
-            {module_line(0, "0", "", "Transformer"), module_line(1, "1", kPooling, "Pooling"),
-             module_line(2, kName, kDense, "Dense")}));
+        directory / kModules, ordered_json::array(
+                                  {module_line(0, "0", "", "Transformer"),
+                                   module_line(1, "1", kPooling, "Pooling"), dense}));
   });
 }
 
@@ -152,7 +176,7 @@ std::optional<SentenceHead> find_sentence_head(const fs::path& directory) {
         head.bias.sizes(), " and linear.weight ", head.weight.sizes());
     require(
         model::all_finite(head.weight) && model::all_finite(head.bias), "it holds NaN or infinity");
-    head.classes = model::class_names(directory / kConfig, head.weight.size(0));
+    head.classes = names_of_classes(directory, head.weight.size(0));
     return std::make_optional(head);
   });
 }

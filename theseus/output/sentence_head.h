@@ -15,17 +15,19 @@ namespace theseus::output {
 // there as sentence-transformers keeps modules, so that SentenceTransformer(DIR).encode(texts) gives the
 // logits, and the encoder itself is as it was for everybody else:
 //
-//   modules.json              Transformer, Pooling and, by the name "classifier", Dense
+//   modules.json              Transformer, Pooling and, by the name "classifier", Dense with "labels"
 //   1_Pooling/config.json     the mean
 //   2_Dense/config.json, model.safetensors   linear.weight [c, d], linear.bias [c]
 struct SentenceHead {
   at::Tensor weight, bias;
-  std::vector<std::string> classes;  // by name, from id2label of config.json; may be empty
+  std::vector<std::string>
+      classes;  // by name, from "labels", or id2label of config.json; may be empty
 };
 
 // What modules.json lists; `path` is the name of a directory beside it, or empty.
 struct SentenceModule {
   std::string name, type, path;
+  std::vector<std::string> labels;
 };
 // Empty where that file is missing or is no such list.
 std::vector<SentenceModule> sentence_modules(const std::filesystem::path& directory);

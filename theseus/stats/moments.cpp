@@ -84,6 +84,12 @@ void PairMoments::require_finite() const {
       "an activation is NaN or infinite");
 }
 
+Grams grams_between(Grams needed, int64_t source_width, int64_t target_width) {
+  return {
+      .source = needed.source || source_width <= kGramsAnyway,
+      .target = needed.target || target_width <= kGramsAnyway};
+}
+
 void PairMoments::add(
     const at::Tensor& source, const at::Tensor& target, Grams grams, int64_t tokens) {
   require<InternalError>(!keeps_rows(), "rows are multiplied where earlier ones are kept");

@@ -19,6 +19,11 @@ struct Grams {
   bool target = false;
 };
 
+// A space at most so wide gets its Grams whatever the method needs: they tell which directions are nothing but
+// rounding, and cost little beside the models' own passes.
+inline constexpr int64_t kGramsAnyway = 256;
+Grams grams_between(Grams needed, int64_t source_width, int64_t target_width);
+
 // Second moments of paired rows: row i of `source` and row i of `target` are the two models'
 // activations in the same space for the same token. Sums, so they add up over batches and processes.
 // All sums are float64. Where a space is wider than there are rows, the rows themselves are the smaller: then

@@ -146,7 +146,9 @@ void Walk::add(int64_t stage, Side& source, Side& target, Moments& moments) {
       if (collect_.kept.contains(space)) {
         moments[space].keep(paired.source, paired.target, tokens);
       } else {
-        moments[space].add(paired.source, paired.target, collect_.grams, tokens);
+        const auto grams =
+            grams_between(collect_.grams, paired.source.size(-1), paired.target.size(-1));
+        moments[space].add(paired.source, paired.target, grams, tokens);
       }
     });
   }

@@ -13,6 +13,7 @@
 #include "theseus/base/file.h"
 #include "theseus/checkpoint/write.h"
 #include "theseus/model/layers.h"
+#include "theseus/output/class_names.h"
 #include "theseus/output/config_file.h"
 #include "theseus/output/layout.h"
 #include "theseus/output/sentence_head.h"
@@ -61,27 +62,19 @@ std::string wrapper_of(const model::Architecture& architecture) {
 }
 
 void set_classes(ordered_json& config, const std::string& family, const Head& head) {
-  const auto count = head.classes.size();
   if (const auto word = class_with_head(family); !word.empty()) {
-    ordered_json names = ordered_json::object(), places = ordered_json::object();
-    for (size_t i = 0; i < count; ++i) {
-      names[std::to_string(i)] = head.classes[i];
-      places[head.classes[i]] = i;
-    }
     if (is_put_in(head)) {
       config["architectures"] = {word};
     }
-    config["id2label"] = names;
-    config["label2id"] = places;
-    config.erase("num_labels");
+    output::set_class_names(config, head.classes, /*timm=*/false);
     return;
   }
-  config["num_classes"] = count;  // timm
-  config["label_names"] = head.classes;
+  config["num_classes"] = head.classes.size();
+  output::set_class_names(config, head.classes, /*timm=*/true);
   for (const char* inner : {"model_args", "pretrained_cfg"}) {
     if (config.contains(inner) && config[inner].is_object() &&
         config[inner].contains("num_classes")) {
-      config[inner]["num_classes"] = count;
+      config[inner]["num_classes"] = head.classes.size();
     }
   }
 }

@@ -130,6 +130,14 @@ bool require_one_vocabulary(
   return certain;
 }
 
+bool has_same_tokenizer(const model::Model& source, const model::Model& target) {
+  try {
+    return require_same_tokenizer(source, target);
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 std::map<std::string, int64_t> tokens_by_tower(
     model::Model& model, std::string_view side, const model::Batch& batch) {
   const auto doing = c10::str(

@@ -27,6 +27,9 @@ bool require_one_vocabulary(
     const stats::Calibration& calibration,
     const std::map<std::string, const stats::Matcher*>& matchers);
 
+// Whether tokenizer files lie beside both models and are the same.
+bool has_same_tokenizer(const model::Model& source, const model::Model& target);
+
 // Which towers the calibration's first batch reaches, with the tokens a sequence has there. Throws
 // InputError when the batch does not fit the model. `side`: "source" or "target", for messages.
 std::map<std::string, int64_t> tokens_by_tower(

@@ -9,6 +9,7 @@
 // sides C = Q_s (R_s R_t^T) Q_t^T: the same, with a core of M x M.
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <tuple>
 
@@ -98,6 +99,21 @@ double rounding_of_centring(const at::Tensor& s, const at::Tensor& r, int64_t ro
   return kRounding * (s.norm() * r.norm()).item<double>() / static_cast<double>(rows);
 }
 
+// How many directions of rows X [M, d] with this Gram matrix are more than the rounding of float32 activations. An
+// entry errs by some units u = 2^-24 of the row it belongs to, and an error of d entries may lie in one direction: so
+// what has at most (4 u)^2 d of |X|^2, rows taken before their mean is taken off, says nothing. Without a Gram: all of them.
+int64_t directions_in(const at::Tensor& gram, const at::Tensor& sum, int64_t rows, bool centred) {
+  constexpr double kError = 4 * 0x1p-24;
+  if (!gram.defined()) {
+    return std::numeric_limits<int64_t>::max();
+  }
+  const auto mean = centred ? sum.square().sum().item<double>() / static_cast<double>(rows) : 0;
+  const auto square = gram.trace().item<double>() + mean;
+  const auto floor = kError * kError * static_cast<double>(gram.size(0)) * square;
+  const auto values = at::linalg_eigvalsh((gram + gram.t()) / 2);
+  return std::max<int64_t>((values > floor).sum().item<int64_t>(), 1);
+}
+
 // One of those that the tensor holds.
 const model::Parameter& parameter_in(
     const model::Architecture& architecture, const std::string& tensor) {
@@ -121,6 +137,9 @@ maps::Problem Solver::from_observed(const stats::PairMoments& moments) const {
       .cross = used.cross,
       .source_gram = used.source_gram,
       .target_gram = used.target_gram};
+  problem.most = std::min(
+      directions_in(used.source_gram, moments.source_sum, moments.rows, options_.center),
+      directions_in(used.target_gram, moments.target_sum, moments.rows, options_.center));
   if (used.keeps_rows()) {
     const auto [source, target] = used.kept();
     use_rows(source, target, maps::needs_of(method_, options_), problem);
@@ -236,6 +255,9 @@ maps::Problem Solver::from_writers(
   const bool alone = all.size() == 1;  // bases of several writers would differ
   const auto needs = maps::needs_of(method_, options_);
   maps::Problem problem;
+  int64_t rows = 0;
+  at::Tensor source_sum,
+      target_sum;  // of what they write, without biases: for rows about their means
   for (const auto& writer : writers) {
     const auto* found = find_moments(writer.target->in, moments);
     const auto input =
@@ -259,8 +281,10 @@ maps::Problem Solver::from_writers(
     };
     problem.rows += used.distinct - (options_.center ? 1 : 0);
     if (options_.center) {
-      problem.floor += rounding_of_centring(
-          source.mv(input.source_sum), target.mv(input.target_sum), input.rows);
+      const auto left = source.mv(input.source_sum), right = target.mv(input.target_sum);
+      problem.floor += rounding_of_centring(left, right, input.rows);
+      accumulate(source_sum, left);
+      accumulate(target_sum, right);
     }
     problem.source_basis = source_basis;
     problem.target_basis = target_basis;
@@ -275,7 +299,11 @@ maps::Problem Solver::from_writers(
           problem.target_gram,
           image(target, used.target_gram, target, used.target_sum, used.target_sum));
     }
+    rows += input.rows;
   }
+  problem.most = std::min(
+      directions_in(problem.source_gram, source_sum, rows, options_.center),
+      directions_in(problem.target_gram, target_sum, rows, options_.center));
   return problem;
 }
 
@@ -290,14 +318,14 @@ maps::Problem Solver::problem(
     result = observed != nullptr ? from_observed(*observed) : from_writers(writers, stage, moments);
     if (observed != nullptr) {
       result.most = std::min(
-          directions_of(source_, own_space(space, stage), false),
-          directions_of(target_, space, false));
+          {result.most, directions_of(source_, own_space(space, stage), false),
+           directions_of(target_, space, false)});
     } else if (writers.size() == 1) {
       const auto& from = *writers.front().source;
       const auto& to = *writers.front().target;
       result.most = std::min(
-          directions_of(source_, from.in, !from.bias.empty()),
-          directions_of(target_, to.in, !to.bias.empty()));
+          {result.most, directions_of(source_, from.in, !from.bias.empty()),
+           directions_of(target_, to.in, !to.bias.empty())});
     }
   }
   add_sizes(space, stage, result);

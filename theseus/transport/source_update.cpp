@@ -39,6 +39,19 @@ std::string own_name(const std::map<std::string, std::string>& names, const std:
   return {};
 }
 
+// Whether `shape` is that of a tensor with a row for each token, and more tokens.
+bool has_more_tokens(
+    const model::Architecture& source,
+    const std::string& tensor,
+    const std::vector<int64_t>& shape) {
+  const auto& all = source.parameters;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& parameter) {
+    return parameter.tensor == tensor && !parameter.axes.empty() && parameter.axes[0] == "<vocab>";
+  });
+  return found != all.end() && shape.size() == found->shape.size() && shape[0] > found->shape[0] &&
+         std::equal(shape.begin() + 1, shape.end(), found->shape.begin() + 1);
+}
+
 // In float32, of what both are: float64 checkpoints may differ by less than float32 resolves.
 at::Tensor difference(const at::Tensor& now, const at::Tensor& was) {
   const bool wide = now.scalar_type() == at::kDouble || was.scalar_type() == at::kDouble;
@@ -92,9 +105,13 @@ void SourceUpdate::open_dense(const model::Model& source) {
       note_if_changed(info.name);  // held by another name, or not run
       continue;
     }
+    const bool more = !name.empty() && has_more_tokens(source.architecture(), name, info.shape);
+    if (more) {
+      added_rows_ = std::max(added_rows_, info.shape[0] - shapes.at(name)[0]);
+    }
     if (name.empty()) {
       unknown.push_back(info.name);
-    } else if (shapes.at(name) != info.shape) {
+    } else if (shapes.at(name) != info.shape && !more) {
       misshapen.push_back(c10::str(
           info.name, " ", at::IntArrayRef(info.shape), ", in the source ",
           at::IntArrayRef(shapes.at(name))));
@@ -144,8 +161,12 @@ void SourceUpdate::note_if_changed(const std::string& stored) {
     return;
   }
   const auto& now = tuned_->info(stored);
-  const bool same = was->dtype == now.dtype && was->shape == now.shape &&
-                    at::equal(tuned_->tensor(stored), base_->tensor(stored));
+  const auto before = base_->tensor(stored);
+  auto after = tuned_->tensor(stored);
+  if (after.dim() == before.dim() && after.dim() > 0 && after.size(0) > before.size(0)) {
+    after = after.narrow(0, 0, before.size(0));  // tokens were added
+  }
+  const bool same = was->dtype == now.dtype && at::equal(after, before);
   if (!same) {
     notes_.push_back(c10::str(
         "the tuned model changes ", stored,
@@ -203,6 +224,10 @@ at::Tensor SourceUpdate::base_of(const model::Parameter& parameter) const {
 }
 
 at::Tensor SourceUpdate::tuned_of(const model::Parameter& parameter) const {
+  if (adapter_ == nullptr && !parameter.fused()) {  // without rows for tokens that were added
+    const auto whole = tuned_->tensor(stored_.at(parameter.tensor));
+    return whole.dim() == 0 ? whole : whole.narrow(0, 0, base_of(parameter).size(0));
+  }
   const auto tensor = adapter_ != nullptr ? adapted_->weights()[parameter.tensor]
                                           : tuned_->tensor(stored_.at(parameter.tensor));
   return parameter.fused() ? tensor.narrow(0, parameter.row, parameter.shape[0]) : tensor;

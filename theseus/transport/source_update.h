@@ -25,6 +25,10 @@ class SourceUpdate {
   // What a reader should know: tensors that the source lacks, other dtypes.
   const std::vector<std::string>& notes() const { return notes_; }
 
+  // Rows for tokens that were added in tuning: the tuned embedding has so many more than the source's. They are no
+  // part of the update, which is that of the tokens before them.
+  int64_t added_rows() const { return added_rows_; }
+
   // Of all its tensors; see checkpoint::fingerprint.
   std::string fingerprint() const;
 
@@ -62,6 +66,7 @@ class SourceUpdate {
   std::shared_ptr<const update::Adapter> adapter_;
   std::shared_ptr<model::Model> adapted_;  // the source with the adapter: knows its names
   std::vector<std::string> notes_;
+  int64_t added_rows_ = 0;
   // By parameter: each is compared once.
   mutable std::map<std::string, bool> changed_;
   mutable std::map<std::pair<std::string, c10::DeviceType>, double>

@@ -159,8 +159,8 @@ void Estimator::add_observed(
     return;
   }
   cost.statistics += 2 * real(rows_of(space)) * real(ds * dt);
-  const auto sums =
-      (ds * dt + (in_.grams.source ? ds * ds : 0) + (in_.grams.target ? dt * dt : 0)) * 8;
+  const auto grams = stats::grams_between(in_.grams, ds, dt);
+  const auto sums = (ds * dt + (grams.source ? ds * ds : 0) + (grams.target ? dt * dt : 0)) * 8;
   cost.moments += sums;
   cost.files += sums;
 }

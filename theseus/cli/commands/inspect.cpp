@@ -10,6 +10,7 @@
 #include "theseus/cli/command.h"
 #include "theseus/cli/description.h"
 #include "theseus/cli/model_options.h"
+#include "theseus/output/sentence_head.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -39,6 +40,20 @@ bool is_model(const Options& options) {
   return fs::equivalent(checkpoint::find_weights(directory, family.weights), path, ignored);
 }
 
+// A classifier that lies beside an encoder, or beside an adapter of one.
+void add_head(const fs::path& path, nlohmann::ordered_json& description) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    return;
+  }
+  if (const auto head = output::find_sentence_head(path)) {
+    description["head"] = {
+        {"classes", head->weight.size(0)},
+        {"width", head->weight.size(1)},
+        {"names", head->classes}};
+  }
+}
+
 nlohmann::ordered_json describe_path(const Options& options) {
   const fs::path path(options.model.path);
   if (fs::is_directory(path) && update::is_adapter(path) && options.model.family.empty()) {
@@ -52,6 +67,7 @@ nlohmann::ordered_json describe_path(const Options& options) {
 
 int run(const Options& options) {
   auto description = describe_path(options);
+  add_head(options.model.path, description);
   if (options.json) {
     if (!options.parameters) {
       description.erase("parameters");
