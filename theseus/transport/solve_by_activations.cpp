@@ -256,6 +256,7 @@ maps::Problem Solver::from_writers(
   const auto needs = maps::needs_of(method_, options_);
   maps::Problem problem;
   int64_t rows = 0;
+  stats::Grams every_gram{.source = true, .target = true};
   at::Tensor source_sum,
       target_sum;  // of what they write, without biases: for rows about their means
   for (const auto& writer : writers) {
@@ -300,10 +301,17 @@ maps::Problem Solver::from_writers(
           image(target, used.target_gram, target, used.target_sum, used.target_sum));
     }
     rows += input.rows;
+    every_gram = {
+        .source = every_gram.source && used.source_gram.defined(),
+        .target = every_gram.target && used.target_gram.defined()};
   }
   problem.most = std::min(
-      directions_in(problem.source_gram, source_sum, rows, options_.center),
-      directions_in(problem.target_gram, target_sum, rows, options_.center));
+      directions_in(
+          every_gram.source ? problem.source_gram : at::Tensor(), source_sum, rows,
+          options_.center),
+      directions_in(
+          every_gram.target ? problem.target_gram : at::Tensor(), target_sum, rows,
+          options_.center));
   return problem;
 }
 
