@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "theseus/base/json.h"
+#include "theseus/model/class_names.h"
 #include "theseus/output/config_file.h"
 #include "theseus/output/model_card.h"
 
@@ -17,26 +17,6 @@ using nlohmann::ordered_json;
 constexpr std::string_view kClasses = "<class>";  // the space of a head's outputs
 
 }  // namespace
-
-std::vector<std::string> class_names_in(const fs::path& directory, int64_t count) {
-  std::error_code ignored;
-  const auto file = directory / "config.json";
-  if (!fs::is_regular_file(file, ignored)) {
-    return {};
-  }
-  const auto config = Json::parse_file(file);
-  std::vector<std::string> names;
-  if (config.has("id2label")) {
-    const auto labels = config.object("id2label");
-    for (int64_t i = 0; i < count && labels.has(std::to_string(i)); ++i) {
-      const auto& name = labels.raw().at(std::to_string(i));
-      names.push_back(name.is_string() ? name.get<std::string>() : name.dump());
-    }
-  } else {
-    names = config.texts("label_names");
-  }
-  return static_cast<int64_t>(names.size()) == count ? names : std::vector<std::string>();
-}
 
 void set_class_names(ordered_json& config, const std::vector<std::string>& names, bool timm) {
   if (timm) {
@@ -73,9 +53,9 @@ std::vector<std::string> keep_class_names(
   auto names = beside;
   if (const auto count = carried_classes(plan); count > 0) {
     std::error_code ignored;
-    names = class_names_in(
-        fs::is_directory(options.tuned, ignored) ? options.tuned : options.tuned.parent_path(),
-        count);
+    const auto folder =
+        fs::is_directory(options.tuned, ignored) ? options.tuned : options.tuned.parent_path();
+    names = model::class_names(folder / "config.json", count);
     if (names.empty()) {
       return {
           "the tuned model does not name the classes of the head that is carried: the output's "

@@ -10,11 +10,7 @@
 
 namespace theseus::output {
 
-// The names of `count` classes by the config.json in `directory`: its id2label, or label_names of timm. Empty where it
-// does not name each of them.
-std::vector<std::string> class_names_in(const std::filesystem::path& directory, int64_t count);
-
-// Writes them into a config as the libraries of Hugging Face do (id2label, label2id), or as label_names where `timm`.
+// Writes names of classes into a config as the libraries of Hugging Face do (id2label, label2id), or as label_names where `timm`.
 void set_class_names(
     nlohmann::ordered_json& config, const std::vector<std::string>& names, bool timm);
 
