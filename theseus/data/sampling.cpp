@@ -5,9 +5,8 @@
 #include <numeric>
 
 #include <nlohmann/json.hpp>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
+#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/data/shuffle.h"
@@ -137,15 +136,7 @@ std::string hash_of(const Examples& examples, const std::vector<int64_t>& order)
         index, " ", examples.labels.empty() ? int64_t{-1} : examples.labels.at(index), " ",
         slash == std::string::npos ? name : name.substr(slash + 1), "\n");
   }
-  XXH128_canonical_t digest;
-  XXH128_canonicalFromHash(&digest, XXH3_128bits(text.data(), text.size()));
-  std::string result = "xxh3:";
-  for (const auto byte : digest.digest) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    result.push_back(kDigits[byte >> 4]);
-    result.push_back(kDigits[byte & 15]);
-  }
-  return result;
+  return hash_of_text(text);
 }
 
 nlohmann::ordered_json describe(const Draw& draw, const Examples& examples) {
