@@ -158,7 +158,7 @@ class Compare(DigitsTest):
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGINT)
-        self.assertIn("kept in OUT/cells: the same command goes on from there", said)
+        self.assertIn(f"{self.here}/c/cells: the same command goes on from there", said)
         self.assertNotIn(".partial", said)
         before = first.stat().st_mtime_ns
         self.theseus(*self.compare("--fresh", methods="none"))

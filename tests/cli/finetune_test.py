@@ -256,7 +256,6 @@ class Digits(DigitsTest):
         self.refused(*words[:-2], self.here / "no" / "out", says="there is no directory")
         empty = self.here / "empty"
         empty.mkdir()
-        self.refused(*words[:-2], empty, says="exists")
         self.refused("finetune", "--model", self.models / "base", "--data", empty, "--out",
                      self.here / "out", says="empty")
         many = self.here / "many.csv"

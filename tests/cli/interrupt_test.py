@@ -12,7 +12,7 @@ import time
 
 import support
 from digits import DigitsTest
-from pair import PairTest, images
+from pair import PairTest, files_of, images
 from support import BINARY, read_safetensors, tensor, write_safetensors
 
 SLOW = ["--batch-size", "1", "--save-every", "0"]  # saves as often as it may
@@ -163,6 +163,8 @@ class Interrupted(SlowJob):
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(), 130)
         self.assertEqual(process.stdout.read(), b"")
+        self.assertIn(f"work in {partial} is kept: the same command goes on from there",
+                      process.stderr.read().decode())
         self.assertFalse((self.here / "out").exists())
         self.assertEqual(list(partial.rglob("*.tmp")), [])
         self.assert_same_files(self.end(), whole)
@@ -188,10 +190,80 @@ class Interrupted(SlowJob):
         done = self.theseus(*self.words(), *SLOW, exit=2)
         self.assertIn("reading the unfinished work", done.stderr)
         self.assertIn("--fresh starts over", done.stderr)
-        os.utime(self.models / "images.safetensors")
-        self.refused(*self.words(), *SLOW, says=["images.safetensors has changed", "--fresh"])
+        images_now = self.here / "images.safetensors"
+        shutil.copy(self.models / "images.safetensors", images_now)
+        content = bytearray(images_now.read_bytes())
+        content[-1] ^= 1
+        images_now.write_bytes(content)
+        self.refused(*self.words(calibration=images_now), *SLOW, says=[
+            "the calibration has changed since", "--fresh"])
         self.end("--fresh")
-        self.refused(*self.words(), *SLOW, says=["exists", "--fresh replaces an earlier output"])
+        self.refused(*self.words(), *SLOW, "--alpha", "2", says=[
+            "exists", "--fresh replaces an earlier output"])
+
+    def test_other_threads_and_other_places(self):
+        """Work is known by what it is made from: not by where that lies, when it was written, or how fast
+        the work is done. What may differ is said."""
+        whole = self.uninterrupted()
+        process = self.stopped_after_save()
+        process.kill()
+        process.wait()
+        moved = self.here / "moved"
+        shutil.copytree(self.models, moved)
+        words = [*self.words(calibration="moved/images.safetensors", threads=2,
+                             **{name: moved / path for name, path in (
+                                 ("source", "base"), ("tuned", "tuned"), ("target", "wide"))}),
+                 "--batch-size", "1", "--save-every", "7", "--memory", "2GB"]
+        out, partial = self.here / "out", self.here / "out.partial"
+        self.assertRegex(
+            self.theseus(*words).stdout,
+            rf"went on with the work in {partial}, at stage \d of 6\n")
+        record = self.record(out)
+        self.assertIn("another number of threads ([1,2])", record["notes"][-1])
+        self.assertEqual(set(files_of(out)), set(files_of(whole)))
+        ours, theirs = (read_safetensors(place / "model.safetensors") for place in (out, whole))
+        for name, one in ours.items():
+            self.assertLess(support.largest_difference(one, theirs[name]), 1e-5)
+        self.assertEqual(record["job"], self.record(whole)["job"])
+        os.utime(self.models / "images.safetensors")
+        self.assertIn("it was there already", self.theseus(*self.words(), *SLOW).stdout)
+
+    def test_nothing_is_kept(self):
+        """What is said is true: nothing was saved yet."""
+        process = subprocess.Popen([BINARY, *self.words(), "--batch-size", "1"], cwd=self.here,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while not (self.here / "out.partial" / "job.json").exists() and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=support.LONGEST)
+        if process.returncode != 0:  # else it came to its end first
+            self.assertIn("interrupted; nothing is kept", said)
+
+    def test_temporaries_of_a_kill(self):
+        """What a killed process reserved or half wrote is gone before the next one needs the room."""
+        process = self.stopped_after_save()
+        process.kill()
+        process.wait()
+        partial = self.here / "out.partial"
+        half = partial / ".walk.safetensors.1234.5.tmp"
+        half.write_bytes(bytes(1000))
+        again = self.start()
+        self.wait_for_save(again)
+        self.assertFalse(half.exists())
+        again.send_signal(signal.SIGTERM)
+        again.wait()
+        self.assertEqual(list(self.here.rglob("*.tmp")), [])
+
+    def test_ignored_signals(self):
+        """A job that a script started in the background: its Ctrl-C is not for the job."""
+        for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+            process = self.start(
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                preexec_fn=lambda number=ignored: signal.signal(number, signal.SIG_IGN))
+            self.wait_for_save(process)
+            process.send_signal(ignored)
+            self.assertEqual(process.wait(), 0)
+            shutil.rmtree(self.here / "out")
 
 
 class Drawn(DigitsTest):

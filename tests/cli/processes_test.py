@@ -322,6 +322,7 @@ class Refused(Together):
         self.refuse("no-such", size=4, words=self.words(target=self.models / "no-such"))
         self.refuse("is none of", words=[*self.words(), "--depth", "deep"])
         (self.here / "out").mkdir()
+        (self.here / "out" / "mine").write_text("x")
         results = self.ended(self.start(2, *self.words()))
         self.refused_once(results, "exists; choose another name")
 

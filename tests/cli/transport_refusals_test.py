@@ -66,6 +66,7 @@ class Options(PairTest):
 class Out(PairTest):
     def test_names(self):
         (self.here / "there").mkdir()
+        (self.here / "there" / "mine").write_text("x")
         (self.here / "file").write_text("x")
         for name in ("there", "file"):
             self.refused(*self.words(out=name), says=["exists", "choose another name"])

@@ -17,13 +17,7 @@ struct Command {
   std::string_view help;
   std::function<int()> (*add)(CLI::App& app);
   bool several = false;  // whether processes of a launcher share out the work
-  // What is there after an interruption, and how to go on; empty: nothing.
-  std::string_view kept = {};
 };
-
-// Of commands that go on where they were.
-constexpr std::string_view kPartialKept =
-    "work in OUT.partial is kept: the same command goes on from there";
 
 // Every command in this build, sorted by name.
 std::span<const Plugin<Command>> all_commands();

@@ -9,6 +9,7 @@
 #include "theseus/cli/device_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
+#include "theseus/cli/summary.h"
 
 namespace theseus::cli {
 namespace {
@@ -166,7 +167,7 @@ std::string finetune_text(const nlohmann::ordered_json& record, const std::strin
   for (const auto& note : record.at("notes")) {
     text += "note: " + note.get<std::string>() + "\n";
   }
-  return text;
+  return text + history_text(record);
 }
 
 }  // namespace theseus::cli

@@ -1,47 +1,105 @@
 #include "theseus/cli/interrupt.h"
 
-#include <array>
+#include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <limits>
 #include <unistd.h>
 
 #include "theseus/base/file.h"
+#include "theseus/base/interrupts.h"
+#include "theseus/output/work_directory.h"
 
 namespace theseus::cli {
 namespace {
 
-const std::string* said = nullptr;
+struct Work {
+  std::string path;
+  std::vector<std::string> files;  // any of them: there is something to go on with
+};
 
-// Nothing half-written stays behind when the user loses patience.
+struct Interruption {
+  std::string words;  // where no work is kept
+  std::vector<Work> works;
+  int outputs = std::numeric_limits<int>::max();  // of the whole job
+};
+
+std::atomic<const Interruption*> expected = nullptr;
+
+void say(const std::string& text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+bool holds(const Work& work) {
+  return std::any_of(work.files.begin(), work.files.end(), [](const std::string& file) {
+    return ::access(file.c_str(), F_OK) == 0;
+  });
+}
+
+// As parts, since a handler can put none together.
+void say_end(const Interruption& interruption) {
+  static const std::string kBegin = "\ninterrupted (work in ", kNext = ", ",
+                           kEnd = " is kept: the same command goes on from there)\n";
+  bool any = false;
+  for (const auto& work : interruption.works) {
+    if (holds(work)) {
+      say(any ? kNext : kBegin);
+      say(work.path);
+      any = true;
+    }
+  }
+  say(any ? kEnd : interruption.words);
+}
+
+// Nothing half-written stays behind when the user loses patience, and what is finished stays so.
 void on_interrupt(int signal) {
+  if (must_wait(signal)) {
+    return;
+  }
+  const Interruption* interruption = expected;
+  if (interruption != nullptr && outputs_there() >= interruption->outputs) {
+    std::signal(
+        signal, SIG_DFL);  // only what was done is left to say; who insists need not hear it
+    return;
+  }
   remove_unfinished_files();
-  if (said != nullptr) {
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, said->data(), said->size());
+  if (interruption != nullptr) {
+    say_end(*interruption);
   }
   ::_exit(128 + signal);
+}
+
+// Never freed, as the handler may read what was there before.
+void expect(const Interruption& interruption) {
+  expected = new Interruption(interruption);
 }
 
 }  // namespace
 
 void catch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    const auto before = std::signal(signal, on_interrupt);
-    if (signal == SIGHUP && before == SIG_IGN) {  // nohup
+    if (std::signal(signal, on_interrupt) == SIG_IGN) {
       std::signal(signal, SIG_IGN);
     }
   }
 }
 
 void say_when_interrupted(const std::string& words) {
-  // Never freed, as the handler may run while the process ends; two, as it may be reading the one before.
-  static auto& kept = *new std::array<std::string, 2>();
-  auto& place = said == kept.data() ? kept[1] : kept[0];
-  place = words.empty() ? "" : "\n" + words + "\n";
-  said = &place;
+  expect({.words = words.empty() ? "" : "\n" + words + "\n"});
 }
 
-std::string interrupted_text(const Command& command) {
-  return command.kept.empty() ? "interrupted; nothing is kept"
-                              : "interrupted (" + std::string(command.kept) + ")";
+void say_what_is_kept(const std::vector<std::filesystem::path>& outs) {
+  Interruption interruption{
+      .words = "\ninterrupted; nothing is kept\n",
+      .outputs = outputs_there() + static_cast<int>(outs.size())};
+  for (const auto& out : outs) {
+    const auto place = output::work_path(out);
+    auto& work = interruption.works.emplace_back(Work{.path = place.string()});
+    for (const char* file : output::kWorkFiles) {
+      work.files.push_back((place / file).string());
+    }
+  }
+  expect(interruption);
 }
 
 }  // namespace theseus::cli

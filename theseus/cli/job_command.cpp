@@ -10,6 +10,7 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/diagnose_text.h"
+#include "theseus/cli/interrupt.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/summary.h"
 #include "theseus/cli/together.h"
@@ -46,6 +47,9 @@ int run_job(const TransportOptions& options, TransportOptions::For command, Job 
         (device == "cuda" || device == "auto")) {
       given.placement.device = cuda_device_of(processes.rank_here());
     }
+    if (processes.first() && !given.out.empty()) {
+      say_what_is_kept({given.out});
+    }
     JobProgress progress(options.quiet || !processes.first());
     const transport::Watch watch = [&](double done, double all, const std::string& doing) {
       progress(done, all, doing);
@@ -56,7 +60,11 @@ int run_job(const TransportOptions& options, TransportOptions::For command, Job 
       return kDone;
     }
     const auto record = job(given, watch);
-    processes.finish();
+    if (record.contains("there_before")) {
+      processes.fail(kDone);  // the others need not begin
+    } else {
+      processes.finish();
+    }
     progress.finish();
     if (options.json) {
       fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));

@@ -70,7 +70,7 @@ void use_every_processor(int processes) {
 int act(std::string_view name, const Command& command, const std::function<int()>& action) {
   const auto place = cluster::find_place();
   // Of several processes that are interrupted together the first one says so.
-  say_when_interrupted(place.first() ? interrupted_text(command) : "");
+  say_when_interrupted(place.first() ? "interrupted; nothing is kept" : "");
   if (!command.several) {
     require_one_process(c10::str("theseus ", name));
   }

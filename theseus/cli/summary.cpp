@@ -183,6 +183,24 @@ std::string plan_text(const ordered_json& plan, bool every) {
   return text + notes_text(plan);
 }
 
+std::string history_text(const ordered_json& record) {
+  std::string text;
+  if (record.contains("there_before")) {
+    text += "it was there already: the same command wrote it before\n";
+  }
+  if (record.contains("removed")) {
+    text += fmt::format("removed {}, which that left\n", record.at("removed").get<std::string>());
+  }
+  if (record.contains("resumed")) {
+    const auto& resumed = record.at("resumed");
+    const auto at = resumed.at("at").get<std::string>();
+    text += fmt::format(
+        "went on with the work in {}, at {}\n", resumed.at("from").get<std::string>(),
+        at.empty() ? "the output: every map was there" : at);
+  }
+  return text;
+}
+
 std::string result_text(const ordered_json& record, const std::string& out) {
   std::string text;
   if (record.contains("totals")) {
@@ -213,7 +231,7 @@ std::string result_text(const ordered_json& record, const std::string& out) {
   text += fmt::format("maps         {}", record.at("spaces").size());
   text += isometries > 0 ? fmt::format(", orthogonal to {:.1e}\n", worst) : std::string("\n");
   text += notes_text(record);
-  return text + fmt::format("written to {}\n", out);
+  return text + fmt::format("written to {}\n", out) + history_text(record);
 }
 
 std::string several_text(
@@ -234,6 +252,9 @@ std::string several_text(
                   records[i].at("output_dtype").at("written").get<std::string>())
             : "",
         records[i].contains("there_before") ? "; it was there already" : "");
+    auto history = records[i];
+    history.erase("there_before");
+    text += history_text(history);
     for (const auto& note : records[i].at("notes")) {
       ++notes[note.get<std::string>()];
     }

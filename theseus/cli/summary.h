@@ -13,6 +13,9 @@ namespace theseus::cli {
 // `every`), how blocks correspond, what it costs.
 std::string plan_text(const nlohmann::ordered_json& plan, bool every);
 
+// What of an output was there before, in lines: all of it, or work that was gone on with.
+std::string history_text(const nlohmann::ordered_json& record);
+
 // What a transport or an alignment did, in a few lines.
 std::string result_text(const nlohmann::ordered_json& record, const std::string& out);
 

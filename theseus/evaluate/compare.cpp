@@ -4,9 +4,11 @@
 #include <cmath>
 #include <filesystem>
 
+#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/json.h"
+#include "theseus/checkpoint/fingerprint.h"
 #include "theseus/evaluate/compare_check.h"
 #include "theseus/evaluate/compare_inputs.h"
 #include "theseus/evaluate/compare_notes.h"
@@ -14,6 +16,7 @@
 #include "theseus/evaluate/prepared_once.h"
 #include "theseus/output/imitate_job.h"
 #include "theseus/output/method_words.h"
+#include "theseus/output/opened.h"
 #include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
 
@@ -152,40 +155,24 @@ ordered_json cell(Column& column, const std::string& method, const fs::path& dir
   return found;
 }
 
-// Of the files of a model.
-ordered_json stamps_of_model(const fs::path& path) {
-  auto files = output::entries_of(path);
-  files.push_back(path);
-  return output::stamps_of(files);
-}
-
-// Of data, NAME:PATH or a path: how many files lie there, how large they are together, how new the newest is.
-ordered_json stamp_below(const std::string& words) {
+// Of data, NAME:PATH or a path: NAME, and what lies there, by names from there and contents.
+ordered_json content_of(const std::string& words) {
   std::error_code ignored;
   const auto colon = words.find(':');
-  const fs::path path = fs::exists(words, ignored) || colon == std::string::npos
-                            ? fs::path(words)
-                            : fs::path(words.substr(colon + 1));
-  uintmax_t count = 0, bytes = 0;
-  int64_t newest = 0;
-  const auto add = [&](const fs::path& file) {
-    const auto size = fs::file_size(file, ignored);
-    count += 1;
-    bytes += ignored ? 0 : size;
-    const auto time = fs::last_write_time(file, ignored).time_since_epoch().count();
-    newest = std::max<int64_t>(newest, time);
-  };
+  const bool named = !fs::exists(words, ignored) && colon != std::string::npos;
+  const fs::path path = named ? words.substr(colon + 1) : words;
+  std::vector<fs::path> files;
   if (fs::is_directory(path, ignored)) {
     for (const auto& entry : fs::recursive_directory_iterator(
              path, fs::directory_options::skip_permission_denied, ignored)) {
       if (entry.is_regular_file(ignored)) {
-        add(entry.path());
+        files.push_back(entry.path());
       }
     }
   } else if (fs::exists(path, ignored)) {
-    add(path);
+    files.push_back(path);
   }
-  return {count, bytes, newest};
+  return {named ? words.substr(0, colon) : "", output::hash_of_files(path, files)};
 }
 
 // Everything that the cells depend on but methods and batches, which are in their names.
@@ -193,24 +180,27 @@ ordered_json identity_of(const CompareOptions& options, const std::vector<Shares
   const auto& sampling = options.job.align.sampling;
   const auto& how = options.evaluate;
   ordered_json settings = ordered_json::array();
+  const auto source = model::Model::open(options.job.source);
+  const auto target = model::Model::open(options.job.target);
+  const auto hash_of = [](const model::Model& model) {
+    return checkpoint::fingerprint(model.checkpoint()) + hash_of_file(model.location().config);
+  };
   const bool worded = !(how.wording + how.second + how.answer).empty() || options.job.pack > 0;
   for (size_t i = 0; i < options.settings.size(); ++i) {
     const auto& setting = options.settings[i];
     settings.push_back(
-        {setting.name, setting.tuned, setting.data, setting.calibration,
-         stamps_of_model(setting.tuned), stamp_below(setting.data),
-         stamp_below(setting.calibration), shares[i].calibration, shares[i].validation,
+        {setting.name, transport::SourceUpdate::open(setting.tuned, source).fingerprint(),
+         output::hash_of_side_files(setting.tuned), content_of(setting.data),
+         content_of(setting.calibration), shares[i].calibration, shares[i].validation,
          shares[i].test});
   }
   ordered_json identity = {
       {"version", options.job.version},
-      {"source", options.job.source.string()},
-      {"target", options.job.target.string()},
-      {"models", {stamps_of_model(options.job.source), stamps_of_model(options.job.target)}},
+      {"models", {hash_of(source), hash_of(target)}},
       {"settings", settings},
       {"calibration",
        {options.job.shots, sampling.batch_size, sampling.draw, sampling.most, sampling.seed,
-        options.job.labels, options.familiar, stamp_below(options.familiar)}},
+        options.job.labels, content_of(options.familiar)}},
       {"align", {options.job.align.match, transport::word_of(options.job.align.depth)}},
       {"measure", {how.task, how.limit, how.training_limit, how.seed, how.settings.templates}},
       {"strengths",

@@ -9,7 +9,6 @@
 #include <ATen/Parallel.h>
 
 #include "theseus/base/error.h"
-#include "theseus/base/file.h"
 #include "theseus/base/side_by_side.h"
 #include "theseus/base/stopwatch.h"
 #include "theseus/output/added_tokens.h"
@@ -27,6 +26,7 @@
 #include "theseus/output/space.h"
 #include "theseus/output/supervision.h"
 #include "theseus/output/text_file.h"
+#include "theseus/output/written.h"
 #include "theseus/transport/alignment.h"
 
 namespace theseus::output {
@@ -36,8 +36,6 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 using transport::Disposition;
 using transport::MapSet;
-
-constexpr int64_t kLongestRecord = 256 << 20;
 
 // An adapter holds factors; whole tensors that another replaced would have to be those of its model.
 void require_factors(
@@ -91,7 +89,6 @@ void write_texts(
     const ordered_json& record,
     const std::string& recipe,
     const std::string& library) {
-  write_json(directory / kRecordFile, record);
   write_text(directory / kRecipeFile, recipe);
   auto card = record;
   for (const char* key : {"parameters", "spaces", "schedule", "depth"}) {
@@ -128,32 +125,25 @@ ordered_json describe_job(
   return record;
 }
 
-// Whether what the record of an output speaks of can be opened.
-bool is_whole(const fs::path& out, const std::string& write) {
-  try {
-    if (write == "model") {
-      model::Model::open(out);
-    } else {
-      checkpoint::Checkpoint::open(
-          out / (write == "update" ? "update.safetensors" : "adapter_model.safetensors"));
-    }
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
 }  // namespace
 
 Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     : options_(options),
       warming_(warming(options_)),
       opened_(open_all(options_, watch)),
-      write_(write_word(options_, &*opened_.update, maps::method(method_word(options_, opened_)))),
-      work_(options_.out, identity_of(options_, opened_), options_.fresh),
-      files_(work_.path()) {
-  fix_memory(options_, work_.path());
-  maps_.emplace(find_maps(options_, opened_, work_.path(), watch));
+      write_(write_word(options_, &*opened_.update, maps::method(method_word(options_, opened_)))) {
+  const Identity identity = [this] { return identity_of(options_, opened_); };
+  delivered_ = find_finished(options_.out, identity, options_.fresh);
+  if (delivered_.is_null()) {
+    work_.emplace(options_.out, identity, options_.fresh);
+    files_.emplace(work_->path());
+    begin(watch);
+  }
+}
+
+void Carriage::begin(const transport::Watch& watch) {
+  fix_memory(options_, work_->path());
+  maps_.emplace(find_maps(options_, opened_, work_->path(), watch));
   plan_ = plan_of(options_, opened_, maps_->route, maps_->towers);
   require_something(plan_);
   require_memory_for_labels(options_, opened_, plan_);
@@ -165,16 +155,19 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     schedule_ = maps_->aligner->schedule(transport::spaces_of(plan_));
   }
   require_space(
-      work_.path(),
+      work_->path(),
       disk_needed(
           write_, options_.output_dtype, opened_.target, plan_, schedule_ ? &*schedule_ : nullptr),
       "the output");
   if (opened_.alignment) {
     opened_.alignment->require_maps(transport::spaces_of(plan_));
   }
-  work_.keep();
+  work_->keep();
+  // Hashing takes the host a while, in which a GPU can work.
+  hashing_.emplace(device());
+  hashing_->run([this] { work_->identify(); });
   if (mask_of(options_) != gradient::Mask::kNone) {
-    maps_->mask.emplace(options_, opened_, plan_, work_.path(), watch);
+    maps_->mask.emplace(options_, opened_, plan_, work_->path(), watch);
   }
   carrier_.emplace(
       *opened_.update, opened_.source.architecture(), maps_->route, plan_, maps_->method->carries,
@@ -194,8 +187,16 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
             }
           },
       .group = [&](int64_t first) { return end_group(first); },
-      .begin = [&](int64_t first) { files_.drop_from(first); },
-      .sync = [&] { files_.sync(); },
+      .begin =
+          [&](int64_t first) {
+            files_->drop_from(first);
+            work_->went_on_at(stage_words(first, *maps_->aligner));
+          },
+      .sync =
+          [&] {
+            hashing_->wait();  // what is saved is somebody's
+            files_->sync();
+          },
       .tuned =
           [&](int64_t block) {
             const auto& source = opened_.source;
@@ -204,17 +205,11 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
           },
       .updated =
           [&](int64_t block) {
-            return updated_block(opened_, files_.directory(), block, options_.alpha);
+            return updated_block(opened_, files_->directory(), block, options_.alpha);
           }};
-  Aside reading(device());
-  // Fingerprints are kept once they are made. They take the host a while, in which a GPU can work.
-  if (!device().is_cpu()) {
-    reading.run([&] { describe_inputs(options_, opened_); });
-  }
   run_once(
-      *maps_->aligner, transport::spaces_of(plan_), files_.directory(), sink, watch,
+      *maps_->aligner, transport::spaces_of(plan_), files_->directory(), sink, watch,
       options_.save_every);
-  reading.wait();
 }
 
 void Carriage::carry(int64_t stage, const MapSet& found) {
@@ -239,7 +234,7 @@ void Carriage::prepare_writer(const Assembly* assembly) {
   storage_ = choose_storage(opened_.target, options_.output_dtype, [&](const ModelLayout& layout) {
     return try_adding(opened_.target, layout, deltas_of(*assembly), options_.alpha);
   });
-  writer_.emplace(opened_.target, work_.staged(), options_.alpha, storage_->layout);
+  writer_.emplace(opened_.target, work_->staged(), options_.alpha, storage_->layout);
 }
 
 Addition Carriage::addition_of(
@@ -265,7 +260,7 @@ void Carriage::store(int64_t first, Group group, const ordered_json& rows) {
   if (maps_->mask) {
     maps_->mask->apply(group);
   }
-  files_.write(first, group, rows);
+  files_->write(first, group, rows);
   if (!writer_) {
     return;
   }
@@ -282,15 +277,15 @@ void Carriage::store(int64_t first, Group group, const ordered_json& rows) {
     tensors.erase(tensor);
   }
   group.clear();
-  CarriedFiles files(files_.directory());
+  CarriedFiles files(files_->directory());
   files.open(first);
   const Assembly assembly(target, files);
   writer_->write(tensors, deltas_of(assembly));
 }
 
 ordered_json Carriage::deliver(const transport::Watch& watch) {
-  files_.open();
-  const Assembly assembly(opened_.target.architecture(), files_);
+  files_->open();
+  const Assembly assembly(opened_.target.architecture(), *files_);
   const Watch writing = [&](int64_t done, int64_t all) {
     watch(static_cast<double>(done), static_cast<double>(all), "writing");
   };
@@ -301,25 +296,25 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   std::vector<std::string> corrected;
   const auto head = carry_sentence_head(options_, opened_);
   if (head) {
-    write_sentence_head(*head, work_.staged());
+    write_sentence_head(*head, work_->staged());
   }
   if (write_ == "model") {
     watch(0, 1, "choosing the dtype");
     prepare_writer(&assembly);
     written = writer_->finish(deltas_of(assembly), writing);
     if (added_tokens(options_, opened_).fits) {
-      copy_tokenizer(options_.tuned, work_.staged());
+      copy_tokenizer(options_.tuned, work_->staged());
     }
-    side = copy_side_files(opened_.target, work_.staged(), {kRecordFile, kRecipeFile, kCardFile});
-    corrected = set_config_dtype(opened_.target, work_.staged(), dtype_name(storage_->written));
+    side = copy_side_files(opened_.target, work_->staged(), {kRecordFile, kRecipeFile, kCardFile});
+    corrected = set_config_dtype(opened_.target, work_->staged(), dtype_name(storage_->written));
     const auto classes = keep_class_names(
         options_, opened_, plan_, head ? head->classes : std::vector<std::string>(),
-        work_.staged());
+        work_->staged());
     corrected.insert(corrected.end(), classes.begin(), classes.end());
   } else if (write_ == "update") {
-    write_update_file(opened_, plan_, assembly, work_.staged(), writing);
+    write_update_file(opened_, plan_, assembly, work_->staged(), writing);
   } else {
-    write_adapter_files(options_, opened_, assembly, work_.staged());
+    write_adapter_files(options_, opened_, assembly, work_->staged());
   }
 
   const auto addition = addition_of(assembly, written);
@@ -331,7 +326,7 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
 
   stopwatch.emplace(seconds, "record");
   auto record = describe_job(options_, opened_, *maps_, write_);
-  record["parameters"] = describe_carried(plan_, files_, written ? &*written : nullptr);
+  record["parameters"] = describe_carried(plan_, *files_, written ? &*written : nullptr);
   record["totals"] = totals_of(record["parameters"]);
   record["update"] = describe_update(plan_, opened_);
   record["update"]["carried_norm"] = carried_norm(record["parameters"]);
@@ -343,7 +338,7 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
     record["mask"] = maps_->mask->describe();
   }
   record["spaces"] =
-      opened_.alignment ? ordered_json(opened_.alignment->about().at("spaces")) : files_.rows();
+      opened_.alignment ? ordered_json(opened_.alignment->about().at("spaces")) : files_->rows();
   auto notes = notes_on_size(addition);
   if (written) {
     const auto stored = notes_on_storage(*storage_, addition.lost());
@@ -365,55 +360,22 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
     record["schedule"] = describe_schedule(*schedule_, options_.placement.device);
   }
   write_texts(
-      work_.staged(), record, options_.recipe,
+      work_->staged(), record, options_.recipe,
       write_ == "adapter" ? "peft" : library_of(opened_.target.location().family));
-  work_.finish();
+  hashing_->wait();
+  work_->finish(kRecordFile, record);
   stopwatch.reset();
   record["seconds"] = seconds;  // for whoever waits, and not in the file: there it would differ
   return record;
 }
 
-ordered_json find_delivered(const JobOptions& options) {
-  std::error_code ignored;
-  const auto file = options.out / kRecordFile;
-  if (options.fresh || !fs::exists(file, ignored)) {
-    return nullptr;
+ordered_json find_delivered(const JobOptions& options, const transport::Watch& watch) {
+  if (options.fresh || find_listed(options.out).record.is_null()) {
+    return nullptr;  // without opening the inputs
   }
-  auto record = ordered_json::parse(
-      read_text_file(file, kLongestRecord), nullptr, /*allow_exceptions=*/false);
-  const auto require_same = [&](bool same, const char* what) {
-    require(
-        same, "--out: ", options.out.string(), " exists and ", what,
-        " (--fresh replaces an earlier output)");
-  };
-  require_same(
-      record.is_object() && is_whole(options.out, record.value("write", "")), "is not whole");
-  require_same(
-      record.value("options", ordered_json()) == options.words, "was made with other options");
-  require_same(
-      record.value("theseus", "") == options.version, "was made by another version of theseus");
-  for (const auto& path : entries_of(options.tuned)) {  // an adapter is not its tensors alone
-    require_same(
-        fs::last_write_time(path, ignored) <= fs::last_write_time(file, ignored),
-        "the tuned model has changed since");
-  }
-  const auto opened = open_all(options, [](double, double, const std::string&) {});
-  const auto inputs = describe_inputs(options, opened);
-  for (const auto& [input, what] :
-       {std::pair("source", "the source has changed since"),
-        std::pair("target", "the target has changed since"),
-        std::pair("tuned", "the tuned model has changed since"),
-        std::pair("calibration", "the maps were made from other examples then")}) {
-    const auto now = inputs.value(input, ordered_json());
-    const auto then = record.value(input, ordered_json());
-    require_same(now.value("fingerprint", "") == then.value("fingerprint", ""), what);
-  }
-  require_same(
-      record.value("spaces", ordered_json()) ==
-          ordered_json(opened.alignment->about().at("spaces")),
-      "the alignment has changed since");
-  record["there_before"] = true;
-  return record;
+  const auto opened = open_all(options, watch);
+  return find_finished(
+      options.out, [&] { return identity_of(options, opened); }, options.fresh);
 }
 
 }  // namespace theseus::output

@@ -38,10 +38,14 @@ class Carriage {
   // Through the maps of one stage of an alignment; stages come in order.
   void carry(int64_t stage, const transport::MapSet& maps);
 
+  // The record of an output that this very job has made before: nothing is to be done. Else null.
+  const nlohmann::ordered_json& delivered() const { return delivered_; }
+
   // Writes the output and returns its record.
   nlohmann::ordered_json deliver(const transport::Watch& watch);
 
  private:
+  void begin(const transport::Watch& watch);
   // What can be written while maps are made: not where the dtype depends on all that is carried.
   bool writes_as_it_goes() const;
   void prepare_writer(const Assembly* assembly);
@@ -56,8 +60,9 @@ class Carriage {
   std::unique_ptr<Aside> warming_;
   Opened opened_;
   std::string write_;
-  WorkDirectory work_;
-  CarriedFiles files_;
+  nlohmann::ordered_json delivered_;
+  std::optional<WorkDirectory> work_;
+  std::optional<CarriedFiles> files_;
   std::optional<Maps> maps_;
   std::vector<transport::Disposition> plan_;
   std::optional<transport::Schedule> schedule_;
@@ -66,10 +71,10 @@ class Carriage {
   std::optional<ModelWriter> writer_;  // of the same
   Group group_;                        // what has come of a group so far
   nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
+  std::optional<Aside> hashing_;  // of the inputs; ends before what it reads
 };
 
-// The record of an output that the same options made of the same files; null: there is no output, or it is to be
-// made anew. Throws InputError for an output of ours that is something else, with what is different.
-nlohmann::ordered_json find_delivered(const JobOptions& options);
+// See find_finished.
+nlohmann::ordered_json find_delivered(const JobOptions& options, const transport::Watch& watch);
 
 }  // namespace theseus::output

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/write.h"
 #include "theseus/output/config_file.h"
@@ -103,6 +104,7 @@ transport::Imitation fitted(
             }
           },
       .known = work.resumed() ? saved_in(file) : transport::Imitation()};
+  work.went_on_at(c10::str("block ", memory.known.blocks + 1));
   return transport::imitate(
       opened.source, *opened.update, opened.target, calibrations, given.fit, memory);
 }
@@ -163,15 +165,26 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   auto opened = open_all(job, watch);
   std::vector<const stats::Calibration*> calibrations = {opened.find_calibration()};
   std::optional<Opened> familiar;
-  auto identity = ordered_json::parse(identity_of(job, opened));
   if (!given.familiar.empty()) {
     auto other = job;
     other.calibration = given.familiar;
     familiar.emplace(open_all(other, watch));
     calibrations.push_back(familiar->find_calibration());
-    identity["familiar"] = ordered_json::parse(identity_of(other, *familiar)).at("inputs");
   }
-  WorkDirectory work(job.out, identity.dump(1), job.fresh);
+  const Identity identity = [&] {
+    auto found = identity_of(job, opened);
+    if (familiar) {
+      found["inputs"]["the familiar examples"] = familiar->drawn.is_null()
+                                                     ? ordered_json(hash_of_file(given.familiar))
+                                                     : familiar->drawn.at("fingerprint");
+    }
+    return found;
+  };
+  if (auto there = find_finished(job.out, identity, job.fresh); !there.is_null()) {
+    return there;
+  }
+  WorkDirectory work(job.out, identity, job.fresh);
+  work.identify();
   const auto found = fitted(given, opened, calibrations, work, watch);
   require(!found.layers.empty(), "the examples reach no layer that could be fitted");
   ordered_json record = {{"theseus", job.version}, {"options", job.words}};
@@ -207,12 +220,11 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   }
   work.keep();
   write_tensors(given, opened, found, work.staged(), record);
-  write_json(work.staged() / kRecordFile, record);
   write_text(work.staged() / kRecipeFile, job.recipe);
   auto card = record;
   card.erase("layers");
   write_model_card(work.staged(), card, library_of(opened.target.location().family));
-  work.finish();
+  work.finish(kRecordFile, record);
   return record;
 }
 

@@ -115,6 +115,9 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
 
 ordered_json transport_job(const JobOptions& options, const transport::Watch& watch) {
   Carriage carriage(options, watch);
+  if (!carriage.delivered().is_null()) {
+    return carriage.delivered();
+  }
   if (carriage.alignment() == nullptr) {
     carriage.align_and_carry(watch);
     return carriage.deliver(watch);
@@ -134,8 +137,9 @@ std::vector<ordered_json> transport_jobs(
     require(
         !jobs[i].alignment.empty(),
         "several updates go through one --alignment, which 'theseus align' makes");
-    records[i] = find_delivered(jobs[i]);
+    records[i] = find_delivered(jobs[i], watch);
     if (records[i].is_null()) {
+      require_free(jobs[i].out, jobs[i].fresh);
       left.push_back(i);
     }
   }
@@ -171,7 +175,11 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
       "a mask is of one update, and an alignment for any; give it to 'theseus transport'");
   const auto warm = warming(options);
   auto opened = open_all(options, watch);
-  WorkDirectory work(options.out, identity_of(options, opened), options.fresh);
+  const Identity identity = [&] { return identity_of(options, opened); };
+  if (auto there = find_finished(options.out, identity, options.fresh); !there.is_null()) {
+    return there;
+  }
+  WorkDirectory work(options.out, identity, options.fresh);
   fix_memory(options, work.path());
   auto maps = find_maps(options, opened, work.path(), watch);
   const auto plan = transport::make_plan(
@@ -188,6 +196,8 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   CarriedFiles files(work.path());
   auto rows = ordered_json::array();
   work.keep();
+  Aside hashing(options.placement.device);  // the host is busy with that, and a GPU can work
+  hashing.run([&] { work.identify(); });
   run_once(
       *maps.aligner, needed, work.path(),
       {.stage =
@@ -203,9 +213,18 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
                files.write(first, {}, rows);
              };
            },
-       .begin = [&](int64_t first) { files.drop_from(first); },
-       .sync = [&] { files.sync(); }},
+       .begin =
+           [&](int64_t first) {
+             files.drop_from(first);
+             work.went_on_at(stage_words(first, *maps.aligner));
+           },
+       .sync =
+           [&] {
+             hashing.wait();  // what is saved is somebody's
+             files.sync();
+           }},
       watch, options.save_every);
+  hashing.wait();
   files.open();
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
@@ -231,8 +250,8 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
     fs::rename(entry.path(), work.staged() / entry.path().filename());
   }
   write_text(work.staged() / kRecipeFile, options.recipe);
-  transport::Alignment::write_about(work.staged(), record);
-  work.finish();
+  record = transport::Alignment::whole_about(work.staged(), record);
+  work.finish(kAlignmentRecord, record);
   return record;
 }
 

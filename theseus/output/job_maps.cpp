@@ -134,6 +134,10 @@ std::unique_ptr<Aside> warming(const JobOptions& options) {
   return aside;
 }
 
+std::string stage_words(int64_t first, const Aligner& aligner) {
+  return c10::str("stage ", first + 1, " of ", aligner.route().pairs.size() + 2);
+}
+
 std::string dtype_word(const model::Placement& placement) {
   return placement.tf32                     ? "tf32"
          : placement.dtype == at::kBFloat16 ? "bfloat16"

@@ -36,6 +36,9 @@ std::string method_word(const JobOptions& options, const Opened& opened);
 // Gets a GPU ready for solving while files are opened; does nothing where no maps are made there.
 std::unique_ptr<Aside> warming(const JobOptions& options);
 
+// Where a walk goes on, for whoever waits.
+std::string stage_words(int64_t first, const transport::Aligner& aligner);
+
 // What calibration runs through the models in: "float32", "tf32", "bfloat16" or "float16".
 std::string dtype_word(const model::Placement& placement);
 

@@ -6,11 +6,14 @@
 
 #include <ATen/Parallel.h>
 
+#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/temporary_directory.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/sentence_head.h"
 #include "theseus/output/supervision.h"
+#include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/transport/compatible.h"
 #include "theseus/transport/depth.h"
@@ -113,6 +116,14 @@ void require_one_job(const JobOptions& options, const Opened& opened) {
   }
 }
 
+std::string hash_of_alignment(const fs::path& directory) {
+  auto files = entries_of(directory);
+  std::erase_if(files, [](const fs::path& file) {
+    return file.extension() != ".safetensors" && file.filename() != kAlignmentRecord;
+  });
+  return hash_of_files(directory, std::move(files));
+}
+
 }  // namespace
 
 stats::Choice choice_of(const JobOptions& options) {
@@ -205,28 +216,70 @@ Opened open_all(const JobOptions& options, const transport::Watch& watch) {
   return opened;
 }
 
-std::string identity_of(const JobOptions& options, const Opened& opened) {
-  ordered_json job = {{"version", options.version}, {"options", options.words}};
-  job["threads"] = at::get_num_threads();
+std::string hash_of_files(const fs::path& directory, std::vector<fs::path> files) {
+  std::sort(files.begin(), files.end());
+  std::vector<std::string> hashes(files.size());
+  at::parallel_for(0, std::ssize(files), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = begin; i < end; ++i) {
+      hashes[static_cast<size_t>(i)] = hash_of_file(files[static_cast<size_t>(i)]);
+    }
+  });
+  std::string text;
+  for (size_t i = 0; i < files.size(); ++i) {
+    text += files[i].lexically_relative(directory).generic_string() + " " + hashes[i] + "\n";
+  }
+  return hash_of_text(text);
+}
+
+std::string hash_of_side_files(const fs::path& directory) {
+  std::vector<fs::path> files;
+  const auto add = [&](const fs::path& place, bool every) {
+    for (const auto& entry : entries_of(place)) {
+      std::error_code ignored;
+      const bool config = entry.extension() == ".json" && entry.filename() != kRecordFile;
+      if ((every || config) && fs::is_regular_file(entry, ignored)) {
+        files.push_back(entry);
+      }
+    }
+  };
+  add(directory, false);
+  for (const auto& module : sentence_modules(directory)) {
+    if (!module.path.empty()) {
+      add(directory / module.path, true);
+    }
+  }
+  return hash_of_files(directory, std::move(files));
+}
+
+ordered_json identity_of(const JobOptions& options, const Opened& opened) {
+  ordered_json job = {
+      {"version", options.version},
+      {"options", deciding_options(options.words)},
+      {"device", options.placement.device.is_cpu() ? "cpu" : "cuda"}};
   job["draw"] = options.align.sampling.wanted();
   if (!options.align.processes->alone()) {
     job["processes"] = options.align.processes->size();
   }
-  std::vector<fs::path> files = opened.source.checkpoint().files();
-  const auto& more = opened.target.checkpoint().files();
-  files.insert(files.end(), more.begin(), more.end());
-  files.insert(
-      files.end(), {opened.source.location().config, opened.target.location().config,
-                    options.calibration, options.tuned});
-  for (const auto& directory : {options.tuned, options.alignment}) {
-    const auto inside = entries_of(directory);
-    files.insert(files.end(), inside.begin(), inside.end());
+  auto& inputs = job["inputs"];
+  for (const auto& [name, model] :
+       {std::pair("the source", &opened.source), std::pair("the target", &opened.target)}) {
+    inputs[name] = checkpoint::fingerprint(model->checkpoint());
+    inputs[c10::str("the config of ", name)] = hash_of_file(model->location().config);
   }
-  job["inputs"] = stamps_of(files);
+  if (opened.update) {
+    inputs["the tuned model"] = opened.update->fingerprint();
+    inputs["what lies beside the tuned model"] = hash_of_side_files(options.tuned);
+  }
   if (!opened.drawn.is_null()) {
-    job["inputs"].push_back({"what was drawn", opened.drawn.at("fingerprint")});
+    inputs["what was drawn"] = opened.drawn.at("fingerprint");
+  } else if (opened.calibration) {
+    inputs["the calibration"] =
+        checkpoint::fingerprint(checkpoint::Checkpoint::open(options.calibration));
   }
-  return job.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (opened.alignment) {
+    inputs["the alignment"] = hash_of_alignment(opened.alignment->directory());
+  }
+  return job;
 }
 
 ordered_json describe_examples(const JobOptions& options, const Opened& opened) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -35,9 +37,14 @@ stats::Choice choice_of(const JobOptions& options);
 // calibration has to be made from. Throws InputError.
 Opened open_all(const JobOptions& options, const transport::Watch& watch);
 
-// Text that is equal for runs that must give the same bytes: the options, and the inputs as they are
-// on disk now.
-std::string identity_of(const JobOptions& options, const Opened& opened);
+// See Identity: the options that decide the result, and the hashes of the inputs. Reads everything.
+nlohmann::ordered_json identity_of(const JobOptions& options, const Opened& opened);
+
+// Of what a model's or an adapter's directory says beside its weights: configs, and a head.
+std::string hash_of_side_files(const std::filesystem::path& directory);
+// Of files by their contents and their names, from `directory` on.
+std::string hash_of_files(
+    const std::filesystem::path& directory, std::vector<std::filesystem::path> files);
 
 // How many examples take part, of how many, and the seed that drew them.
 nlohmann::ordered_json describe_examples(const JobOptions& options, const Opened& opened);

@@ -8,6 +8,7 @@
 namespace theseus::output {
 
 constexpr const char* kRecordFile = "theseus.json";
+constexpr const char* kAlignmentRecord = "alignment.json";  // of what 'theseus align' writes
 constexpr const char* kRecipeFile = "recipe.yaml";
 
 // Whole or not at all; what was there is replaced.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,20 +20,37 @@ constexpr const char* kImitatedFile = "imitated.safetensors";    // see imitate_
 constexpr const char* kWorkFiles[] = {kRouteFile, kWalkFile,     kSolvedFile,  kGradientsFile,
                                       kSignsFile, kTrainingFile, kImitatedFile};
 
-// Path, size and time of those of `paths` that are files, sorted: for the identity of a job, so that
-// another file in the place of an input is noticed.
-nlohmann::ordered_json stamps_of(std::vector<std::filesystem::path> paths);
 // What lies in a directory, not below it; nothing of what is no directory.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory);
+
+// The options, as they were given, that decide a result: not those that say how fast it comes, and no
+// paths. What lies at a path is known by its hash.
+nlohmann::ordered_json deciding_options(const nlohmann::ordered_json& words);
+
+// JSON that is equal for runs that give the same result: {"version", "options", ..., "inputs": {WHAT: HASH}}.
+// Finding it reads the inputs.
+using Identity = std::function<nlohmann::ordered_json()>;
+
+// Throws InputError when `out` is there and is no empty directory; when `fresh`, where it holds anything but what
+// its record lists.
+void require_free(const std::filesystem::path& out, bool fresh);
+
+// The directory OUT.partial of an output.
+std::filesystem::path work_path(const std::filesystem::path& out);
+
+// The record of an output that the same job has made, with `there_before`; null where nothing is at `out`, or it
+// shall be made anew. What is left of the job's work is removed (then the record has `removed`, its path). Throws InputError when
+// another job made what is there, or when it has changed since.
+nlohmann::ordered_json find_finished(
+    const std::filesystem::path& out, const Identity& identity, bool fresh);
 
 // The directory OUT.partial, where a long job keeps what it has until OUT can appear whole. One
 // process at a time. What an earlier process left is kept when it was the same job.
 class WorkDirectory {
  public:
-  // `job`: JSON that is equal for runs that give the same result. `fresh`: start over. Throws
-  // InputError when OUT exists (unless `fresh` and it is an output of ours), when another process
-  // works on it, when the unfinished work is another job's, or when it cannot be made.
-  WorkDirectory(const std::filesystem::path& out, const std::string& job, bool fresh);
+  // `fresh`: start over. The identity is asked for where there is unfinished work. Throws InputError as
+  // require_free() does, when another process works on it, when the unfinished work is another job's, or when it cannot be made.
+  WorkDirectory(const std::filesystem::path& out, Identity identity, bool fresh);
   // Unfinished work stays, unless nothing was done: a command that was refused can be corrected.
   ~WorkDirectory();
   WorkDirectory(const WorkDirectory&) = delete;
@@ -42,18 +60,32 @@ class WorkDirectory {
   // Where the output is put together; empty at the start.
   const std::filesystem::path& staged() const { return staged_; }
   bool resumed() const { return resumed_; }
+  // Notes whose work this is. Before that nothing in it can be gone on with.
+  void identify();
   // Every check is passed: from here on, what is put into `path` is worth keeping.
   void keep() { kept_ = true; }
-  // Makes `staged` the output and removes everything else.
-  void finish();
+  // How far the work was that this process goes on with, in words.
+  void went_on_at(const std::string& where) { went_on_at_ = where; }
+  // Makes `staged` the output, with the record as its file `name`, and removes everything else. The
+  // record gets {"job", "written"} and, for whoever waits and not in the file, "resumed".
+  void finish(const std::string& name, nlohmann::ordered_json& record);
 
  private:
   explicit WorkDirectory(const std::filesystem::path& out);
+  friend nlohmann::ordered_json find_finished(
+      const std::filesystem::path& out, const Identity& identity, bool fresh);
   void take_lock();
+  void begin();
   bool holds_work() const;
+  void clear() noexcept;
 
   std::filesystem::path out_, path_, staged_;
+  Identity identity_;
+  nlohmann::ordered_json job_;      // the identity, once it is known
+  nlohmann::ordered_json threads_;  // of all processes that worked on it
+  std::string went_on_at_;
   int lock_ = -1;
+  bool fresh_ = false;
   bool resumed_ = false;
   bool kept_ = false;
 };

@@ -6,8 +6,10 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
+#include "theseus/checkpoint/fingerprint.h"
 #include "theseus/data/sampling.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/space.h"
@@ -15,6 +17,7 @@
 #include "theseus/output/work_directory.h"
 #include "theseus/train/portions.h"
 #include "theseus/train/record.h"
+#include "theseus/train/save.h"
 #include "theseus/train/setup.h"
 #include "theseus/train/training.h"
 #include "theseus/transport/schedule.h"
@@ -49,24 +52,31 @@ void check(const FinetuneOptions& options) {
   require(std::isfinite(options.start_alpha), "--alpha ", options.start_alpha, " is not finite");
 }
 
-// Text that is equal for runs that must give the same bytes.
-std::string identity_of(
+// See output::Identity.
+ordered_json identity_of(
     const FinetuneOptions& options, const model::Model& model, const Portions& portions) {
   ordered_json job = {
       {"version", options.version},
-      {"options", options.words},
-      {"threads", at::get_num_threads()},
-      {"examples", data::hash_of(*portions.training.examples, portions.training.places)}};
+      {"options", output::deciding_options(options.words)},
+      {"device", options.placement.device.is_cpu() ? "cpu" : "cuda"}};
+  auto& inputs = job["inputs"];
+  inputs["the model"] = checkpoint::fingerprint(model.checkpoint());
+  inputs["the config of the model"] = hash_of_file(model.location().config);
+  inputs["what is learnt from"] =
+      data::hash_of(*portions.training.examples, portions.training.places);
   if (!portions.held_out.places.empty()) {
-    job["held_out"] = data::hash_of(*portions.held_out.examples, portions.held_out.places);
+    inputs["what is measured on"] =
+        data::hash_of(*portions.held_out.examples, portions.held_out.places);
   }
-  auto files = model.checkpoint().files();
-  files.push_back(model.location().config);
-  const auto inside = output::entries_of(options.start_from);
-  files.insert(files.end(), inside.begin(), inside.end());
-  files.push_back(options.start_from);
-  job["inputs"] = output::stamps_of(files);
-  return job.dump(1, ' ', false, ordered_json::error_handler_t::replace);
+  auto files = output::entries_of(options.start_from);
+  files.emplace_back(options.start_from);
+  for (const auto& file : files) {
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored)) {
+      inputs["the start's " + file.filename().string()] = hash_of_file(file);
+    }
+  }
+  return job;
 }
 
 // --fresh replaces an output, and must not take an input with it.
@@ -158,7 +168,12 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   auto portions = choose_portions(options, model);
   Setup setup(options, model, *portions.examples);
   number_classes(setup.head, portions);
-  output::WorkDirectory work(options.out, identity_of(options, model, portions), options.fresh);
+  const output::Identity identity = [&] { return identity_of(options, model, portions); };
+  if (auto there = output::find_finished(options.out, identity, options.fresh); !there.is_null()) {
+    return there;
+  }
+  output::WorkDirectory work(options.out, identity, options.fresh);
+  work.identify();
   require(
       !options.resume || work.resumed(), "--resume: there is no unfinished work in ",
       work.path().string(), "; it is kept from the first save on (--save-every)");
@@ -197,6 +212,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   work.keep();
   auto* const measured = held_out ? &*held_out : nullptr;
   const Lesson lesson{.loss = loss, .batches = batches, .held_out = measured};
+  work.went_on_at(c10::str("step ", saved_steps(work.path()) + 1, " of ", options.steps));
   const auto outcome = run_training(setup.trainable, lesson, how, watch, work.path());
 
   watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
@@ -217,9 +233,8 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   if (options.pack > 0) {
     record["pack"] = {{"length", options.pack}, {"rows", batches.size()}};
   }
-  write_record(
-      record, written ? output::library_of(model.location().family) : "peft", work.staged());
-  work.finish();
+  write_card(record, written ? output::library_of(model.location().family) : "peft", work.staged());
+  work.finish(output::kRecordFile, record);
   for (const auto& note : notes_on_inputs(setup.reader, batches, measured)) {
     record["notes"].push_back(note);
   }

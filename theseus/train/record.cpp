@@ -167,9 +167,7 @@ ordered_json describe_training(
   return record;
 }
 
-void write_record(
-    const ordered_json& record, const std::string& library, const fs::path& directory) {
-  output::write_json(directory / output::kRecordFile, record);
+void write_card(const ordered_json& record, const std::string& library, const fs::path& directory) {
   auto card = record;
   card.erase("curve");
   card.erase("losses");

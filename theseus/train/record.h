@@ -30,8 +30,8 @@ nlohmann::ordered_json describe_training(
     const Outcome& outcome,
     const Subject& subject);
 
-// The record and a model card; `library` loads the model.
-void write_record(
+// A model card of the record; `library` loads the model.
+void write_card(
     const nlohmann::ordered_json& record,
     const std::string& library,
     const std::filesystem::path& directory);

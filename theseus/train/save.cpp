@@ -84,6 +84,14 @@ std::optional<Best> restore(
   });
 }
 
+int64_t saved_steps(const fs::path& directory) {
+  std::error_code ignored;
+  const auto file = directory / output::kTrainingFile;
+  return fs::exists(file, ignored)
+             ? checkpoint::Checkpoint::open(file).tensor(kSteps).item<int64_t>()
+             : 0;
+}
+
 void save_leaves(const fs::path& file, const gradient::Trainable& trainable) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   for (const auto& [name, leaf] : trainable.leaves()) {

@@ -35,6 +35,9 @@ void save(
 std::optional<Best> restore(
     const std::filesystem::path& directory, gradient::Trainable& trainable, AdamW& optimiser);
 
+// After how many steps it was saved; 0 where it was not.
+int64_t saved_steps(const std::filesystem::path& directory);
+
 // The leaves alone.
 void save_leaves(const std::filesystem::path& file, const gradient::Trainable& trainable);
 void restore_leaves(const std::filesystem::path& file, gradient::Trainable& trainable);

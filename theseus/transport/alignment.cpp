@@ -246,7 +246,8 @@ void Alignment::write_stage(
   }
 }
 
-void Alignment::write_about(const fs::path& directory, const nlohmann::ordered_json& about) {
+nlohmann::ordered_json Alignment::whole_about(
+    const fs::path& directory, const nlohmann::ordered_json& about) {
   auto whole = about;
   const auto& spaces = about.at("spaces");
   whole["format"] =
@@ -261,10 +262,7 @@ void Alignment::write_about(const fs::path& directory, const nlohmann::ordered_j
     }
   }
   whole["files"] = files;
-  AtomicFile file(directory / kAlignmentFile);
-  file.append(whole.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
-  file.append("\n");
-  file.commit();
+  return whole;
 }
 
 }  // namespace theseus::transport

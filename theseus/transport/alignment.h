@@ -18,7 +18,7 @@ nlohmann::ordered_json describe(int64_t stage, const MapSet& maps, const stats::
 nlohmann::ordered_json describe(const stats::Route& route);
 stats::Route read_route(const nlohmann::json& json);
 
-// A directory with maps and moments by stage and alignment.json, which is written last.
+// A directory with maps and moments by stage and alignment.json.
 class Alignment {
  public:
   // Throws InputError when the directory is not an alignment of this version.
@@ -39,7 +39,8 @@ class Alignment {
       int64_t stage,
       const MapSet& maps,
       const stats::Moments& moments);
-  static void write_about(
+  // The content of alignment.json: what is known of the maps, and which files hold them.
+  static nlohmann::ordered_json whole_about(
       const std::filesystem::path& directory, const nlohmann::ordered_json& about);
 
  private:

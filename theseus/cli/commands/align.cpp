@@ -16,8 +16,7 @@ const Command& align() {
   static const Command command = {
       .help = "learn how two base models correspond, once for any number of updates",
       .add = add,
-      .several = true,
-      .kept = kPartialKept};
+      .several = true};
   return command;
 }
 

@@ -16,6 +16,7 @@
 #include "theseus/cli/compare_text.h"
 #include "theseus/cli/device_option.h"
 #include "theseus/cli/draw_option.h"
+#include "theseus/cli/interrupt.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/evaluate/compare_inputs.h"
@@ -104,6 +105,9 @@ int run(const Options& options) {
   compare.evaluate.feed.threads = at::get_num_threads();
   compare.job.placement.device = device_of(options.device, options.quiet);
   compare.job.version = THESEUS_VERSION;
+  say_when_interrupted(
+      "interrupted (cells that are measured are kept in " + options.out +
+      "/cells: the same command goes on from there)");
   JobProgress progress(options.quiet);
   const auto record = theseus::evaluate::compare(
       compare, options.out, [&](int64_t done, int64_t all, const std::string& doing) {
@@ -198,9 +202,7 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& compare() {
   static const Command command = {
-      .help = "methods side by side on the same fine-tunes and examples",
-      .add = add,
-      .kept = "cells that are measured are kept in OUT/cells: the same command goes on from there"};
+      .help = "methods side by side on the same fine-tunes and examples", .add = add};
   return command;
 }
 

@@ -10,6 +10,7 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/finetune_options.h"
+#include "theseus/cli/interrupt.h"
 #include "theseus/cli/progress.h"
 
 namespace theseus::cli::commands {
@@ -24,6 +25,7 @@ struct Options {
 int run(const Options& options) {
   const c10::NoGradGuard no_gradients;  // but where they are asked for
   const auto how = options.training.read(options.quiet);
+  say_what_is_kept({how.out});
   JobProgress progress(options.quiet);
   const auto record = train::finetune(
       how, [&](double done, double all, const std::string& doing) { progress(done, all, doing); });
@@ -48,9 +50,7 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& finetune() {
   static const Command command = {
-      .help = "train a model, or a LoRA adapter for it, on labelled images or on text",
-      .add = add,
-      .kept = kPartialKept};
+      .help = "train a model, or a LoRA adapter for it, on labelled images or on text", .add = add};
   return command;
 }
 

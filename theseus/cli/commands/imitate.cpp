@@ -10,9 +10,11 @@
 #include "theseus/cli/command.h"
 #include "theseus/cli/device_option.h"
 #include "theseus/cli/draw_option.h"
+#include "theseus/cli/interrupt.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/recipe.h"
+#include "theseus/cli/summary.h"
 #include "theseus/output/imitate_job.h"
 #include "theseus/output/named_base.h"
 
@@ -46,6 +48,7 @@ int run(const Options& options) {
   }
   given.job.recipe = recipe_of(given.job.words);
   given.fit.match = given.job.align.match;
+  say_what_is_kept({given.job.out});
   JobProgress progress(options.quiet);
   const auto record = output::imitate_job(
       given,
@@ -64,6 +67,7 @@ int run(const Options& options) {
       fmt::print("note: {}\n", without_controls(note.get<std::string>()));
     }
     fmt::print("written to {}\n", given.job.out.string());
+    fmt::print("{}", without_controls(history_text(record)));
   }
   return kDone;
 }
@@ -135,9 +139,7 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& imitate() {
   static const Command command = {
-      .help = "fit a base model to what fine-tuning did to another, without labels",
-      .add = add,
-      .kept = kPartialKept};
+      .help = "fit a base model to what fine-tuning did to another, without labels", .add = add};
   return command;
 }
 

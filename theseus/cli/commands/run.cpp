@@ -8,7 +8,6 @@
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
-#include "theseus/cli/interrupt.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/cli/together.h"
 
@@ -67,7 +66,6 @@ int run_recipe(const std::string& path, const std::vector<std::string>& more) {
   if (!command.several) {
     require_one_process("theseus " + name);
   }
-  say_when_interrupted(cluster::find_place().first() ? interrupted_text(command) : "");
   CLI::App app("", name);
   const auto action = command.add(app);
   auto words = words_of(path, app, more);

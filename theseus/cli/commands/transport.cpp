@@ -8,6 +8,7 @@
 
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
+#include "theseus/cli/interrupt.h"
 #include "theseus/cli/job_command.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/summary.h"
@@ -19,6 +20,11 @@ namespace {
 int run_several(const TransportOptions& options, const std::vector<output::JobOptions>& jobs) {
   require_one_process("transport with several --tuned");
   const c10::NoGradGuard no_gradients;
+  std::vector<std::filesystem::path> outs;
+  for (const auto& job : jobs) {
+    outs.push_back(job.out);
+  }
+  say_what_is_kept(outs);
   JobProgress progress(options.quiet);
   const auto records = output::transport_jobs(
       jobs, [&](double done, double all, const std::string& doing) { progress(done, all, doing); });
@@ -47,12 +53,7 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& transport() {
   static const Command command = {
-      .help = "carry a fine-tune from one base model to another",
-      .add = add,
-      .several = true,
-      .kept =
-          "work in OUT.partial, of several updates in OUT/NAME.partial, is kept: the same command "
-          "goes on from there"};
+      .help = "carry a fine-tune from one base model to another", .add = add, .several = true};
   return command;
 }
 

@@ -1,0 +1,231 @@
+"""What lies at --out: only what theseus wrote is ever replaced, and a finished job is finished."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import support
+from digits import DigitsTest
+from pair import PairTest, files_of
+from support import BINARY, listing
+
+
+class Fresh(PairTest):
+    """--fresh takes away what the record lists as written, as it was written, and nothing else."""
+
+    def commands(self):
+        maps = self.words("align", "maps")
+        self.theseus(*maps, "--quiet")
+        transport = self.words()
+        self.theseus(*transport, "--quiet")
+        imitate = self.words("imitate", "imitated")
+        self.theseus(*imitate, "--quiet")
+        return [(self.here / "maps", maps, "maps-1.safetensors"),
+                (self.here / "out", transport, "model.safetensors"),
+                (self.here / "imitated", imitate, "model.safetensors")]
+
+    def keeps(self, out, words, name):
+        """The command refuses with the name, and touches nothing."""
+        self.refused(*words, "--fresh", says=[name, "--fresh replaces only what theseus wrote"])
+
+    def test_only_what_was_written(self):
+        for out, words, weights in self.commands():
+            before = files_of(out)
+            note = out / "notes.txt"
+            note.write_text("keep")
+            self.keeps(out, words, "notes.txt")
+            note.unlink()
+            hidden = out / ".git" / "config"
+            hidden.parent.mkdir()
+            self.keeps(out, words, ".git")
+            hidden.write_text("keep")
+            self.keeps(out, words, ".git/config")
+            shutil.rmtree(hidden.parent)
+            (out / "link").symlink_to(self.models)
+            self.keeps(out, words, "link")
+            (out / "link").unlink()
+            content = bytearray((out / weights).read_bytes())
+            content[-1] ^= 1  # of the same size
+            (out / weights).write_bytes(content)
+            self.keeps(out, words, weights)
+            content[-1] ^= 1
+            (out / weights).write_bytes(content)
+            elsewhere = self.here / "elsewhere"
+            shutil.move(out / weights, elsewhere)
+            (out / weights).symlink_to(elsewhere)
+            self.keeps(out, words, weights)
+            (out / weights).unlink()
+            shutil.move(elsewhere, out / weights)
+            record = next(path for path in (out / "theseus.json", out / "alignment.json") if path.exists())
+            text = record.read_text()
+            document = json.loads(text)
+            document["mine"] = "a remark"
+            record.write_text(json.dumps(document))
+            self.keeps(out, words, record.name)
+            record.write_text(text)
+            os.utime(out / weights)  # the same bytes
+            (out / "recipe.yaml").unlink()  # what is gone is no loss
+            self.theseus(*words, "--fresh", "--quiet")
+            self.assertEqual(files_of(out), before)
+            self.assertFalse(out.with_name(out.name + ".partial").exists())
+
+    def test_no_output_of_ours(self):
+        """Not for a record that lists nothing, nor for one that was copied beside other files."""
+        out = self.carry()
+        mine = self.here / "mine"
+        mine.mkdir()
+        (mine / "theseus.json").write_text("{}")
+        self.refused(*self.words(out="mine"), "--fresh", says="--fresh replaces only what theseus wrote")
+        shutil.copy(out / "theseus.json", mine)
+        (mine / "model.safetensors").write_text("precious")
+        self.refused(*self.words(out="mine"), "--fresh", says=[
+            "model.safetensors", "--fresh replaces only what theseus wrote"])
+
+    def test_a_copy_and_a_link(self):
+        """A copy of an output is one, and a link leads to one."""
+        out = self.carry()
+        copy = self.here / "copy"
+        shutil.copytree(out, copy)
+        link = self.here / "link"
+        link.symlink_to("copy")
+        self.theseus(*self.words(out="link"), "--fresh", "--alpha", "2", "--quiet")
+        self.assertTrue(link.is_symlink())
+        self.assertNotEqual(files_of(copy), files_of(out))
+        self.assertEqual(sorted(path.name for path in self.here.iterdir()), ["copy", "link", "out"])
+
+    def test_several(self):
+        self.theseus(*self.words("align", "maps"), "--quiet")
+        other = self.here / "other"
+        shutil.copytree(self.models / "tuned", other)
+        words = self.words(out="library", source=None, calibration=None, alignment=self.here / "maps")
+        words += ["--tuned", str(other)]
+        self.theseus(*words, "--quiet")
+        (self.here / "library" / "other" / "notes.txt").write_text("keep")
+        self.refused(*words, "--fresh", says="notes.txt")
+        self.assertEqual(self.theseus(*words).stdout.count("it was there already"), 2)
+
+    def test_partial_of_somebody_else(self):
+        partial = self.here / "out.partial"
+        for make in (lambda: (partial / "lock").write_text(""),
+                     lambda: (partial / "lock").write_text("theseus\n"),
+                     lambda: None):
+            partial.mkdir()
+            (partial / "output").mkdir()
+            (partial / "output" / "mine").write_text("keep")
+            (partial / "notes.txt").write_text("keep")
+            make()
+            for more in ([], ["--fresh"]):
+                self.refused(*self.words(), *more, says=["out.partial", "notes.txt"])
+            shutil.rmtree(partial)
+        elsewhere = self.here / "elsewhere"
+        elsewhere.mkdir()
+        partial.symlink_to(elsewhere)
+        self.refused(*self.words(), says="out.partial")
+
+    def test_an_empty_directory(self):
+        for command, out in (("transport", "out"), ("align", "maps"), ("imitate", "imitated")):
+            (self.here / out).mkdir()
+            self.theseus(*self.words(command, out), "--quiet")
+        link = self.here / "link"
+        (self.here / "empty").mkdir()
+        link.symlink_to("empty")
+        self.carry(out="link")
+        self.assertTrue((self.here / "empty" / "model.safetensors").exists())
+        (self.here / "here").mkdir()
+        self.refused(*self.words(out="."), cwd=self.here / "here", says="exists")
+        words = self.words()
+        words[words.index("--out") + 1] = "."
+        self.refused(*words, cwd=self.here / "here", says="runs in it")
+
+
+class Finished(PairTest):
+    """A signal that comes when the output is there, and a kill before the rest is tidied up."""
+
+    def jobs(self):
+        return [(self.here / "out", self.words()), (self.here / "maps", self.words("align", "maps")),
+                (self.here / "imitated", self.words("imitate", "imitated"))]
+
+    def test_interrupted_at_the_end(self):
+        for out, words in self.jobs():
+            for end in (signal.SIGTERM, signal.SIGINT):
+                process = subprocess.Popen([BINARY, *words], cwd=self.here, stdout=subprocess.PIPE,
+                                           stderr=subprocess.PIPE, text=True)
+                while not out.exists() and process.poll() is None:
+                    pass
+                process.send_signal(end)
+                said, error = process.communicate(timeout=support.LONGEST)
+                self.assertEqual(process.returncode, 0, error)
+                self.assertIn("written to", said)
+                self.assertNotIn("interrupted", error)
+                self.assertFalse(out.with_name(out.name + ".partial").exists())
+                self.assertIn("there already", self.theseus(*words).stdout)
+                shutil.rmtree(out)
+
+    def test_killed_at_the_end(self):
+        """However much of it is left, the same command knows its output; another one does not."""
+        for out, words in self.jobs():
+            partial = out.with_name(out.name + ".partial")
+            for _ in range(4):
+                process = subprocess.Popen([BINARY, *words, "--quiet"], cwd=self.here)
+                while not out.exists() and process.poll() is None:
+                    pass
+                process.kill()
+                process.wait()
+                before = listing(out)
+                left = partial.exists()
+                self.refused(*words, "--seed", "7", says=[
+                    "exists and is another command's: seed was not given and is now 7"])
+                said = self.theseus(*words).stdout
+                self.assertIn("it was there already", said)
+                self.assertEqual(f"removed {partial}" in said, left)
+                self.assertFalse(partial.exists())
+                self.assertEqual(listing(out), before)
+                shutil.rmtree(out)
+
+    def test_left_behind(self):
+        """As a kill leaves it when the output has just appeared."""
+        out = self.carry()
+        partial = self.here / "out.partial"
+        partial.mkdir()
+        (partial / "lock").write_text("theseus\n")
+        job = self.record(out)["job"]
+        (partial / "job.json").write_text(json.dumps({"job": job, "threads": [1]}))
+        (partial / "carried-0.json").write_text("[]")
+        (partial / ".walk.safetensors.7.0.tmp").write_bytes(bytes(1 << 20))
+        (partial / "output").mkdir()
+        printed = json.loads(self.theseus(*self.words(), "--json").stdout)
+        self.assertTrue(printed["there_before"])
+        self.assertEqual(printed["removed"], str(partial))
+        self.assertFalse(partial.exists())
+
+    def test_another_job_there(self):
+        out = self.carry()
+        self.refused(*self.words(), "--alpha", "2", says=[
+            "exists and is another command's: alpha was not given and is now 2",
+            "--fresh replaces an earlier output"])
+        (out / "notes.txt").write_text("mine")
+        self.assertIn("there already", self.theseus(*self.words()).stdout)
+        weights = out / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1])
+        self.refused(*self.words(), says=["is not as this command wrote it", "model.safetensors"])
+
+
+class Finetuned(DigitsTest):
+    def test_finished(self):
+        words = ["finetune", "--model", self.models / "base", "--data", self.models / "digits", "--out",
+                 self.here / "out", "--steps", "2", "--validation", "none",
+                 "--batch-size", "8"]
+        (self.here / "out").mkdir()
+        self.theseus(*words, "--quiet")
+        self.assertIn("there already", self.theseus(*words, "--threads", "2").stdout)
+        self.refused(*words, "--seed", "3", says="another command's: seed")
+        (self.here / "out" / "notes.txt").write_text("keep")
+        self.refused(*words, "--fresh", says="notes.txt")
+        (self.here / "out" / "notes.txt").unlink()
+        self.theseus(*words, "--fresh", "--quiet")
+
+
+if __name__ == "__main__":
+    support.main()
