@@ -1,7 +1,9 @@
 #include "theseus/base/side_by_side.h"
 
+#include <chrono>
 #include <future>
 #include <stdexcept>
+#include <thread>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -66,6 +68,51 @@ TEST(SideBySide, TasksMayWaitForEarlierOnesAndForOthers) {
     solving.wait();
     handover.wait();
     EXPECT_EQ(handed, std::vector<int>{6}) << device;  // 29, 14, 7, 3, 1, 0
+  }
+}
+
+// As groups are solved, handed over and stored.
+TEST(Aside, NothingOfAWorkIsBegunAfterAFailure) {
+  for (const auto device : devices()) {
+    std::promise<void> go, failed;
+    int begun = 0;
+    Aside storing(device), solving(device, /*waiting=*/2, storing);
+    if (!device.is_cpu()) {  // there nothing waits
+      solving.run([&] { go.get_future().wait(); });
+      solving.run([&] { ++begun; });
+    }
+    EXPECT_ANY_THROW({
+      storing.run([] { throw std::invalid_argument("no space"); });
+      storing.wait();
+    });
+    go.set_value();
+    if (device.is_cpu()) {
+      continue;
+    }
+    EXPECT_THROW(solving.run([&] { ++begun; }), std::invalid_argument) << device;
+    EXPECT_THROW(solving.wait(), std::invalid_argument) << device;
+    EXPECT_EQ(begun, 0) << device;
+  }
+}
+
+TEST(Aside, WhatWaitsIsNotBegunWhenItEndsEarly) {
+  for (const auto device : devices()) {
+    std::promise<void> go;
+    int begun = 0;
+    std::thread later;
+    if (!device.is_cpu()) {
+      Aside aside(device, /*waiting=*/2);
+      aside.run([&] { go.get_future().wait(); });
+      aside.run([&] { ++begun; });
+      later = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        go.set_value();
+      });
+    }
+    if (later.joinable()) {
+      later.join();
+    }
+    EXPECT_EQ(begun, 0) << device;
   }
 }
 

@@ -184,7 +184,46 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
   }
 }
 
+struct Aside::Failure {
+  std::mutex mutex;
+  std::exception_ptr first;
+  const Aside* told = nullptr;  // of it
+
+  void note(std::exception_ptr failure, const Aside* who = nullptr) {
+    const std::lock_guard lock(mutex);
+    first = first ? first : std::move(failure);
+    told = who;
+  }
+  // `who` is told once: what it gives after that is another work.
+  void rethrow_to(const Aside& who) {
+    const std::lock_guard lock(mutex);
+    if (std::exchange(told, nullptr) == &who) {
+      first = nullptr;
+    }
+    told = first ? &who : nullptr;
+    if (first) {
+      std::rethrow_exception(first);
+    }
+  }
+  void rethrow() {
+    const std::lock_guard lock(mutex);
+    if (first) {
+      std::rethrow_exception(first);
+    }
+  }
+};
+
+Aside::Aside(c10::Device device, size_t waiting)
+    : device_(device), waiting_(waiting), failure_(std::make_shared<Failure>()) {}
+
+Aside::Aside(c10::Device device, size_t waiting, const Aside& other)
+    : device_(device), waiting_(waiting), failure_(other.failure_) {}
+
 Aside::~Aside() {
+  struct Stopped : std::exception {};
+  if (!tasks_.empty()) {
+    failure_->note(std::make_exception_ptr(Stopped()));
+  }
   for (const auto& task : tasks_) {
     task.wait();
   }
@@ -192,17 +231,23 @@ Aside::~Aside() {
 
 void Aside::run(std::function<void()> task) {
   wait_for_all_but(waiting_);
+  failure_->rethrow_to(*this);
   if (device_.is_cpu()) {
     task();
     return;
   }
   finish_queued(device_);
-  if (!tasks_.empty()) {
-    task = [before = tasks_.back(), task = std::move(task)] {
-      before.get();
-      task();
-    };
-  }
+  const auto before = tasks_.empty() ? std::shared_future<void>() : tasks_.back();
+  task = [before, failure = failure_, task = std::move(task)] {
+    if (before.valid()) {
+      before.wait();
+    }
+    failure->rethrow();
+    if (const auto own = failure_of(task)) {
+      failure->note(own);
+      std::rethrow_exception(own);
+    }
+  };
   tasks_.push_back(hands().start(device_, /*urgent=*/false, std::move(task)).share());
 }
 
@@ -226,7 +271,11 @@ void Aside::wait_for_all_but(size_t count) {
   while (tasks_.size() > count) {
     const auto task = tasks_.front();
     tasks_.pop_front();
-    task.get();
+    task.wait();
+    if (const auto failure = failure_of([&] { task.get(); })) {
+      failure_->note(failure, this);
+      std::rethrow_exception(failure);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <future>
+#include <memory>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -25,12 +26,16 @@ void run_side_by_side(c10::Device device, const std::vector<std::function<void()
 class Aside {
  public:
   // `waiting`: so many tasks may be given before the one that runs has ended.
-  explicit Aside(c10::Device device, size_t waiting = 0) : device_(device), waiting_(waiting) {}
+  explicit Aside(c10::Device device, size_t waiting = 0);
+  // Its tasks and those of `other` are one work: when one fails, none of the others is begun.
+  Aside(c10::Device device, size_t waiting, const Aside& other);
+  // Ends early: what has not begun is not run.
   ~Aside();
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
-  // Waits until there is room, and throws what a task before threw; then this one is not run.
+  // Waits until there is room, and throws what a task before, or of the same work, threw; then this one is not
+  // run.
   void run(std::function<void()> task);
   // For all of them. Throws what one threw.
   void wait();
@@ -40,8 +45,11 @@ class Aside {
  private:
   void wait_for_all_but(size_t count);
 
+  struct Failure;  // the first of the work
+
   c10::Device device_;
   size_t waiting_;
+  std::shared_ptr<Failure> failure_;
   std::deque<std::shared_future<void>> tasks_;
 };
 

@@ -416,10 +416,10 @@ void Aligner::run(
   const bool rounded = target_.weights().placement().tf32 && !multiplies_float64_fast(device());
   const bool one_by_one = options_.in_order || sink.runs_models || rounded;
   const auto beside = one_by_one ? c10::Device(c10::kCPU) : device();
-  Aside storing(plan.spill ? c10::Device(c10::kCPU) : beside), handover(beside);
+  Aside storing(plan.spill ? c10::Device(c10::kCPU) : beside), handover(beside, 0, storing);
   // The first one takes longer, as kernels are loaded for it: the walk goes on meanwhile.
   Aside solving(
-      processes().alone() && !plan.spill ? beside : c10::Device(c10::kCPU), /*waiting=*/1);
+      processes().alone() && !plan.spill ? beside : c10::Device(c10::kCPU), /*waiting=*/1, storing);
   std::map<int64_t, stats::Moments> moments;
   const auto position = resume(memory, moments, solver.outer());
   if (sink.begin) {
