@@ -113,6 +113,11 @@ class Compare(DigitsTest):
             (self.here / "c" / name).write_text("of somebody else")
         self.table(*self.compare("--seed", "5", methods="none"))
         self.assertFalse((self.here / "c" / "cells" / "digits-pad-0.partial").exists())
+        alike = self.here / "c" / "cells" / "digits-notes-3.json"
+        alike.write_text("precious")
+        self.refused(*self.compare("--seed", "6", "--fresh", methods="none"), says=[
+            alike, "--fresh replaces only what theseus wrote"])
+        alike.unlink()
         self.table(*self.compare("--seed", "6", "--fresh", methods="none"))
         for name in mine:
             self.assertEqual((self.here / "c" / name).read_text(), "of somebody else")

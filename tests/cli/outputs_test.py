@@ -1,15 +1,15 @@
 """What lies at --out: only what theseus wrote is ever replaced, and a finished job is finished."""
+import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
-import time
 
 import support
 from digits import DigitsTest
 from pair import PairTest, files_of
-from support import BINARY, listing
+from support import BINARY, change_json, listing
 
 
 class Fresh(PairTest):
@@ -210,6 +210,54 @@ class Finished(PairTest):
         weights = out / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-1])
         self.refused(*self.words(), says=["is not as this command wrote it", "model.safetensors"])
+
+
+class Left(PairTest):
+    """What a killed process left beside a file, or where the system keeps temporary files: ours goes."""
+
+    def test_beside_a_file(self):
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        inputs = self.models / "images.safetensors"
+        ours = self.here / f".out.safetensors.{dead.pid}.0.tmp"
+        alive = self.here / f".out.safetensors.{os.getpid()}.0.tmp"
+        others = [self.here / name for name in (
+            f".out.safetensors.{dead.pid}.tmp", f".other.safetensors.{dead.pid}.0.tmp",
+            ".out.safetensors.x.0.tmp", f"out.safetensors.{dead.pid}.0.tmp")]
+        locked = self.here / f".out.safetensors.{dead.pid}.1.tmp"
+        for path in (ours, alive, locked, *others):
+            path.write_bytes(bytes(100))
+        with locked.open("r+b") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.forward(self.models / "base", inputs)
+        self.assertFalse(ours.exists())
+        for path in (alive, locked, *others):
+            self.assertTrue(path.exists(), path)
+
+    def test_temporary_directories(self):
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        place = self.here / "tmp"
+        ours = place / f"theseus-calibration-{dead.pid}-aBc123"
+        others = [place / name for name in (
+            f"theseus-calibration-{os.getpid()}-aBc123", "theseus-calibration-x-aBc123",
+            f"theseus-calibration-{dead.pid}-mine-and-longer", f"theseus-{dead.pid}-aBc123")]
+        for path in (ours, *others):
+            path.mkdir(parents=True)
+            (path / "calibration.safetensors").write_bytes(bytes(100))
+        folder = self.here / "images"
+        (folder / "a").mkdir(parents=True)
+        for i in range(4):
+            (folder / "a" / f"{i}.ppm").write_bytes(b"P6 28 28 255\n" + bytes([i * 9]) * (28 * 28 * 3))
+        for name in ("base", "tuned", "wide"):
+            shutil.copytree(self.models / name, self.here / name)
+            change_json(self.here / name / "config.json", {"pretrained_cfg": {
+                "input_size": [3, 28, 28], "mean": [0, 0, 0], "std": [1, 1, 1],
+                "interpolation": "bicubic", "crop_pct": 1.0}})
+        self.theseus(*self.words(source="base", tuned="tuned", target="wide", calibration=folder,
+                                 method="procrustes"),
+                     "--quiet", env={**os.environ, "TMPDIR": str(place)})
+        self.assertEqual(sorted(place.iterdir()), sorted(others))
 
 
 class Finetuned(DigitsTest):

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -63,6 +65,7 @@ int create_beside(const std::filesystem::path& path, std::filesystem::path& temp
     slot = remember_unfinished(temporary.string());
     descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor >= 0) {
+      ::flock(descriptor, LOCK_EX | LOCK_NB);  // as long as it is open: it is not abandoned
       break;
     }
     const int reason = errno;
@@ -250,6 +253,48 @@ void AtomicFile::rename() {
   descriptor_ = -1;
   forget_unfinished(slot_);
   slot_ = -1;
+}
+
+// `.NAME.PID.NUMBER.tmp`: its process has ended, and on whatever machine that was, nobody holds the lock.
+bool is_abandoned(const std::filesystem::path& path, std::string_view name) {
+  const auto file = path.filename().string();
+  const auto front = c10::str(".", name, ".");
+  constexpr std::string_view kEnd = ".tmp";
+  if (file.size() < front.size() + kEnd.size() || !file.starts_with(front) ||
+      !file.ends_with(kEnd)) {
+    return false;
+  }
+  const auto numbers = file.substr(front.size(), file.size() - front.size() - kEnd.size());
+  const auto dot = numbers.find('.');
+  constexpr size_t kLongest = 10;
+  if (dot == std::string::npos || dot == 0 || dot > kLongest || dot + 1 == numbers.size() ||
+      numbers.find_first_not_of("0123456789", dot + 1) != std::string::npos ||
+      numbers.find_first_not_of("0123456789") != dot) {
+    return false;
+  }
+  const auto process = static_cast<pid_t>(std::stoll(numbers.substr(0, dot)));
+  if (::kill(process, 0) == 0 || errno != ESRCH) {
+    return false;
+  }
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat status = {};
+  const bool abandoned = descriptor >= 0 && ::fstat(descriptor, &status) == 0 &&
+                         S_ISREG(status.st_mode) && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  if (descriptor >= 0) {
+    ::close(descriptor);
+  }
+  return abandoned;
+}
+
+void remove_abandoned(const std::filesystem::path& path) {
+  const auto target = resolved(path);
+  const auto directory = target.has_parent_path() ? target.parent_path() : ".";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    if (is_abandoned(entry.path(), target.filename().string())) {
+      std::filesystem::remove(entry.path(), ignored);
+    }
+  }
 }
 
 void remove_unfinished_files() noexcept {

@@ -74,6 +74,11 @@ class AtomicFile {
   int slot_ = -1;
 };
 
+// Whether `path` is the temporary of an AtomicFile called `name` whose process was killed.
+bool is_abandoned(const std::filesystem::path& path, std::string_view name);
+// Removes those of a file that is about to be written: they may hold much space.
+void remove_abandoned(const std::filesystem::path& path);
+
 // Removes the temporaries of every AtomicFile now open. Async-signal-safe: for the handler of an
 // interrupt that is about to end the process.
 void remove_unfinished_files() noexcept;

@@ -8,7 +8,8 @@ namespace theseus {
 // A directory of our own where the system keeps temporary files; it is gone with this object.
 class TemporaryDirectory {
  public:
-  // `stem` begins its name. Throws InputError when it cannot be made.
+  // `stem` begins its name. What a killed process left under such a name goes. Throws InputError when it cannot be
+  // made.
   explicit TemporaryDirectory(const std::string& stem);
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
@@ -18,6 +19,7 @@ class TemporaryDirectory {
 
  private:
   std::filesystem::path path_;
+  int lock_ = -1;
 };
 
 }  // namespace theseus

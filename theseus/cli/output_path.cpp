@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/file.h"
 #include "theseus/checkpoint/checkpoint.h"
 
 namespace theseus::cli {
@@ -29,6 +30,7 @@ void check_writable(const std::string& out) {
   require(!fs::is_directory(status), "--out: ", out, " is a directory; name a file in it");
   require(
       !fs::exists(status) || fs::is_regular_file(status), "--out: ", out, " is not a regular file");
+  remove_abandoned(path);
 }
 
 void check_nothing_lost(

@@ -7,7 +7,8 @@
 namespace theseus::cli {
 
 // Whether `out` can be written at all: its directory is there and writable, and it is no device.
-// Throws InputError, like the next: before hours of work, not after.
+// Throws InputError, like the next: before hours of work, not after. What a killed process left on the way to `out` is
+// removed.
 void check_writable(const std::string& out);
 
 // Whether writing `out` would leave `needed` files alone, and the directories of models and adapters

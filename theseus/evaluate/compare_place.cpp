@@ -6,6 +6,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/output/work_directory.h"
+#include "theseus/output/written.h"
 
 namespace theseus::evaluate {
 namespace {
@@ -37,9 +38,35 @@ std::vector<std::string> names_in(const ordered_json& identity) {
 
 // Whether `name` is KIND, a setting, a method and a number of batches, as cells and what they are made from are called.
 bool is_ours(const std::string& name, const std::string& kind, const std::string& setting) {
-  static const std::regex kRest(R"((.+-)?\d+((\.json|\.partial)|\.safetensors.*)?)");
+  static const std::regex kRest(R"((.+-)?\d+(\.json|\.partial|\.safetensors(\.json)?)?)");
   const auto front = kind + setting + "-";
   return name.starts_with(front) && std::regex_match(name.substr(front.size()), kRest);
+}
+
+// Whether a cell or an output beside it is as it was written, so that it may go.
+bool is_as_measured(const fs::path& cell) {
+  if (!fs::is_directory(fs::symlink_status(cell))) {
+    const auto found = fs::is_regular_file(fs::symlink_status(cell))
+                           ? ordered_json::parse(
+                                 read_text_file(cell, 1 << 20), nullptr, /*allow_exceptions=*/false)
+                           : ordered_json();
+    return found.is_object() && found.contains("metric");
+  }
+  const auto listed = output::find_listed(cell);
+  return cell.extension() == ".partial" ||
+         (!listed.record.is_null() && output::not_listed(cell, listed).empty());
+}
+
+void require_as_measured(const fs::path& directory, const std::vector<std::string>& settings) {
+  for (const auto& name : settings) {
+    for (const auto& cell : output::entries_of(directory / kCells)) {
+      require(
+          !is_ours(cell.filename().string(), "", name) || is_as_measured(cell),
+          "--out: ", cell.string(),
+          " is called as a result would be, and theseus did not write it so; --fresh replaces only "
+          "what theseus wrote: move this away, or choose another directory");
+    }
+  }
 }
 
 // What comparisons of these settings write, and nothing else that may lie there.
@@ -64,6 +91,7 @@ void clear(const fs::path& directory, const std::vector<std::string>& settings) 
 }  // namespace
 
 void write_record(const fs::path& path, const ordered_json& json) {
+  remove_abandoned(path);
   AtomicFile file(path);
   file.append(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
   file.append("\n");
@@ -84,6 +112,7 @@ void take_place(const fs::path& directory, const ordered_json& identity, bool fr
       auto names = names_in(found);
       const auto more = names_in(identity);  // or cells of an unreadable record would be taken
       names.insert(names.end(), more.begin(), more.end());
+      require_as_measured(directory, names);
       clear(directory, names);
     }
   } else {

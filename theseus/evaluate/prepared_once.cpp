@@ -46,6 +46,7 @@ ordered_json PreparedOnce::give(output::JobOptions& job) const {
 ordered_json PreparedOnce::prepare(const output::JobOptions& job) const {
   std::error_code ignored;
   if (!fs::exists(about(), ignored)) {
+    remove_abandoned(file_);
     auto source = model::Model::open(job.source);
     auto target = model::Model::open(job.target);
     const auto drawn = stats::prepare_calibration(
