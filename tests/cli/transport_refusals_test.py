@@ -23,8 +23,8 @@ class Options(PairTest):
                 ("memory", "lots", ["'lots' is not a size", "8GB"]),
                 ("alpha", "nan", "--alpha: 'nan' is not a finite number"),
                 ("alpha", "x", "--alpha: 'x' is not a number"),
-                ("whiten", "0.7", "--whiten: Value 0.7 not in range 0"),
-                ("whiten", "nan", "--whiten: expected a number from 0 to 0.5"),
+                ("whiten", "0.7", "--whiten: '0.7' is not from 0 to 0.5"),
+                ("whiten", "nan", "--whiten: 'nan' is not a finite number"),
                 ("batches", "0", "--batches: Value 0 not in range 1"),
                 ("batch-size", "-3", "--batch-size: Value -3 not in range 1"),
                 ("threads", "0", "--threads: Value 0 not in range 1"),
@@ -54,9 +54,30 @@ class Options(PairTest):
         self.refused(*self.words(match="tokens", write="adapter"), says=[
             "--write adapter needs an adapter as --tuned", "--write model or update"])
 
+    def test_numbers(self):
+        """Each is finite and in its bounds, and these are shown as people write them."""
+        for command, option, value in (
+                ("transport", "--save-every", "nan"), ("transport", "--save-every", "inf"),
+                ("align", "--save-every", "-1"), ("imitate", "--save-every", "1e999"),
+                ("transport", "--ridge", "nan"), ("imitate", "--map-ridge", "nan"),
+                ("imitate", "--fit-ridge", "inf"), ("imitate", "--alpha", "nan")):
+            done = self.refused(*self.words(command), f"{option}={value}", says=[option, value])
+            self.assertLess(len(done.stderr), 200)
+        finetune = ["finetune", "--model", self.models / "base", "--data", "x", "--out", self.here / "o"]
+        for option, value in (("--save-every", "nan"), ("--weight-decay", "inf"), ("--clip", "nan"),
+                              ("--lora-alpha", "nan")):
+            self.refused(*finetune, f"{option}={value}", says=[option, "is not a finite number"])
+
+    def test_what_memory_counts(self):
+        record = self.record(self.carry(memory="2GB"))
+        self.assertFalse([note for note in record["notes"] if "--memory" in note])
+        said = self.theseus("transport", "--help").stdout
+        self.assertIn("files that are mapped", " ".join(said.split()))
+
     def test_resources(self):
         self.refused(*self.words(memory="1MB"), says=[
-            "needs", "--memory allows 1 MB", "--batch-size"])
+            "needs", "--memory allows 1.0 MB", "--batch-size"])
+        self.refused(*self.words(memory="1KB"), says="--memory allows 1.0 kB")
         self.refused(*self.words(batches=100), says=[
             "100 batches of 32 were asked for", "16 sequences"])
         if "no CUDA device" in self.theseus("doctor").stdout:

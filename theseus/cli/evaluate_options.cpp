@@ -42,7 +42,7 @@ void EvaluateOptions::add(CLI::App& app) {
   app.add_option("--probe", probe_, "logistic (default) or ridge");
   app.add_option(
          "--strength", how.settings.strength, "C of the probe: larger is less decay (default: 1)")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(1e-12, 1e12));
   app.add_option("--wording", how.wording, "text from fields, as in 'premise: {premise}'");
   app.add_option("--second", how.second, "the second text of a pair");
   app.add_option("--answer", how.answer, "what the model should write");

@@ -75,7 +75,7 @@ void FinetuneOptions::add_training(CLI::App& app) {
       ->check(kCount);
   app.add_option(
          "--lora-alpha", how.lora_alpha, "scale of the factors times the rank (default: 2 RANK)")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(1e-6, 1e9));
   app.add_option(
       "--lora-on", how.lora_on, "layers that get factors, as in q_proj (default: all in blocks)");
   app.add_option(
@@ -92,12 +92,17 @@ void FinetuneOptions::add_training(CLI::App& app) {
   app.add_option(
          "--at-a-time", how.at_a_time, "examples that are in memory at once (default: by size)")
       ->check(kCount);
-  app.add_option("--lr", how.rate, "largest learning rate")->capture_default_str();
-  app.add_option("--weight-decay", how.decay, "of AdamW")->capture_default_str();
+  app.add_option("--lr", how.rate, "largest learning rate")
+      ->capture_default_str()
+      ->check(number_error);
+  app.add_option("--weight-decay", how.decay, "of AdamW")
+      ->capture_default_str()
+      ->check(number_from(0, 1e6));
   app.add_option("--warmup", how.warmup, "steps of rising rate (default: a tenth)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   app.add_option("--clip", how.clip, "largest norm of a gradient; 0: no limit")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(number_from(0, 1e30));
   app.add_option(
          "--validate-every", how.validate_every,
          "steps (default: a twentieth of all, or so many that measuring takes a quarter of the "
@@ -116,7 +121,7 @@ void FinetuneOptions::add_running(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
   app.add_option("--save-every", how.save_every, "seconds between two saves of unfinished work")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(seconds_error);
   app.add_option("--output-dtype", output_dtype_, kOutputDtypeHelp)->capture_default_str();
   app.add_flag("--resume", how.resume, "go on with unfinished work, and fail without any");
   app.add_flag("--fresh", how.fresh, "start over, and replace an earlier output");

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/data/part.h"
@@ -16,6 +18,23 @@ std::string number_error(const std::string& text) {
     used = 0;
   }
   return used == text.size() && used > 0 ? "" : "'" + text + "' is not a number";
+}
+
+std::function<std::string(const std::string&)> number_from(double low, double high) {
+  return [low, high](const std::string& text) {
+    if (const auto error = number_error(text); !error.empty()) {
+      return error;
+    }
+    const auto number = std::stod(text);
+    return !std::isfinite(number) ? "'" + text + "' is not a finite number"
+           : number >= low && number <= high
+               ? ""
+               : fmt::format("'{}' is not from {:g} to {:g}", text, low, high);
+  };
+}
+
+std::string seconds_error(const std::string& text) {
+  return number_from(0, 1e9)(text);
 }
 
 std::string whole_number_error(const std::string& text) {

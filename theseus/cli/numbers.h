@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,10 @@ constexpr const char* kOutputDtypeHelp =
 
 // "0.5". CLI11 would only say that it could not convert.
 std::string number_error(const std::string& text);
+// Of a number between two that are finite; CLI11 takes nan for one, and shows a limit by all its digits.
+std::function<std::string(const std::string&)> number_from(double low, double high);
+// From 0 to so many seconds as no job takes.
+std::string seconds_error(const std::string& text);
 // CLI11 would take -1 for the largest number there is.
 std::string whole_number_error(const std::string& text);
 // Of an update: a finite number, and small enough that weights of any size stay finite.

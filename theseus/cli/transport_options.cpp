@@ -190,11 +190,10 @@ void TransportOptions::add_maps(CLI::App& app) {
       "give what layers add to the residual stream the map of the stream, not one of their own");
   app.add_option("--whiten", align.maps.whiten, "whitening power p, 0 to 0.5")
       ->capture_default_str()
-      ->check(number_error)
-      ->check(CLI::Range(0.0, 0.5));
+      ->check(number_from(0, 0.5));
   app.add_option("--ridge", align.maps.ridge, "of pinv-tikhonov, relative to the mean eigenvalue")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(0, 1e12));
   app.add_option("--rank", rank_, "what the statistics leave open: complete, arbitrary or truncate")
       ->capture_default_str();
   app.add_option(
@@ -244,7 +243,7 @@ void TransportOptions::add(CLI::App& app, For command) {
            "--save-every", job_.save_every,
            "seconds between saves, from which the same command goes on after an interruption")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
+        ->check(seconds_error);
   }
   add_maps(app);
   add_draw(app, draw_);
@@ -255,7 +254,11 @@ void TransportOptions::add(CLI::App& app, For command) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   add_seed(app, align.sampling.seed, "of everything random");
-  app.add_option("--memory", memory_, "use at most this much, as in 8GB (default: what is free)");
+  app.add_option(
+      "--memory", memory_,
+      "compute with at most this much, as in 8GB (default: what is free): sums, hidden states, "
+      "maps "
+      "and the weights in use; files that are mapped come and go in what else is free");
   if (command != For::kAlign) {
     app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
         ->capture_default_str();

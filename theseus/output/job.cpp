@@ -158,10 +158,22 @@ std::vector<ordered_json> transport_jobs(
       }));
       together.push_back(carriages.back().get());
     }
-    const auto which = c10::str("updates ", first + 1, " to ", last, " of ", left.size());
-    carry_through_alignment(together, "carrying " + which, watch);
+    // Of the updates, all on one scale: carrying is most of it.
+    const auto part = [&](double begin, double end) -> transport::Watch {
+      return [&, begin, end](double done, double all, const std::string& doing) {
+        const auto reached = begin + (end - begin) * (all > 0 ? done / all : 0);
+        watch(
+            static_cast<double>(first) + reached * static_cast<double>(last - first),
+            static_cast<double>(left.size()),
+            c10::str("updates ", first + 1, " to ", last, " of ", left.size(), ": ", doing));
+      };
+    };
+    constexpr double kCarrying = 0.8;
+    carry_through_alignment(together, "carrying", part(0, kCarrying));
+    const auto written = (1 - kCarrying) / static_cast<double>(last - first);
     for (size_t i = first; i < last; ++i) {
-      records[left[i]] = carriages[i - first]->deliver(watch);
+      const auto begin = kCarrying + written * static_cast<double>(i - first);
+      records[left[i]] = carriages[i - first]->deliver(part(begin, begin + written));
       carriages[i - first].reset();
     }
   }
@@ -240,7 +252,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   auto notes = notes_on_maps(record["spaces"]);
   const auto gradients = notes_on_gradients(options, opened, record["spaces"]);
   notes.insert(notes.end(), gradients.begin(), gradients.end());
-  for (const auto& more : {notes_on_schedule(options, schedule), notes_on_examples(opened)}) {
+  for (const auto& more : {notes_on_schedule(options, opened, schedule), notes_on_examples(opened)}) {
     notes.insert(notes.end(), more.begin(), more.end());
   }
   record["notes"] = notes;

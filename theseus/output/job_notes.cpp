@@ -1,6 +1,7 @@
 #include "theseus/output/job_notes.h"
 
 #include "theseus/base/machine_notes.h"
+#include "theseus/base/units.h"
 #include "theseus/maps/method.h"
 #include "theseus/output/added_tokens.h"
 #include "theseus/output/carried_head.h"
@@ -56,8 +57,17 @@ std::vector<std::string> notes_on_examples(const Opened& opened) {
 }
 
 std::vector<std::string> notes_on_schedule(
-    const JobOptions& options, const transport::Schedule& schedule) {
+    const JobOptions& options, const Opened& opened, const transport::Schedule& schedule) {
   std::vector<std::string> notes;
+  const auto mapped = opened.source.checkpoint().bytes() + opened.target.checkpoint().bytes();
+  if (options.words.contains("memory") && options.placement.device.is_cpu() &&
+      schedule.cost.peak + mapped > options.align.memory) {
+    notes.push_back(c10::str(
+        "--memory ", bytes_text(options.align.memory),
+        " is for what is computed; pages of the models' files (", bytes_text(mapped),
+        ") come and go in memory that nothing else takes, and may count as this process's beside "
+        "it"));
+  }
   const auto& method = maps::method(options.align.method);
   if (options.align.maps.rank == maps::Rank::kArbitrary && method.obeys.rank && schedule.kept > 0) {
     notes.push_back(c10::str(
@@ -127,7 +137,7 @@ std::vector<std::string> notes_before(
   }
   if (maps.aligner) {
     const auto more =
-        notes_on_schedule(options, maps.aligner->schedule(transport::spaces_of(plan)));
+        notes_on_schedule(options, opened, maps.aligner->schedule(transport::spaces_of(plan)));
     notes.insert(notes.end(), more.begin(), more.end());
   }
   const auto drawn = notes_on_examples(opened);

@@ -21,6 +21,6 @@ std::vector<std::string> notes_before(
 
 // Of them, what the schedule decides.
 std::vector<std::string> notes_on_schedule(
-    const JobOptions& options, const transport::Schedule& schedule);
+    const JobOptions& options, const Opened& opened, const transport::Schedule& schedule);
 
 }  // namespace theseus::output

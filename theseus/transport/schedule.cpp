@@ -10,6 +10,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/gpu.h"
+#include "theseus/base/units.h"
 #include "theseus/transport/stage_cost.h"
 
 namespace theseus::transport {
@@ -125,8 +126,8 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
   }
   require(
       largest + batch_states <= memory, "one block of these models needs ",
-      (largest + batch_states) / 1'000'000, " MB, and --memory allows ", memory / 1'000'000,
-      " MB; a smaller --batch-size needs less");
+      bytes_text(largest + batch_states), ", and --memory allows ", bytes_text(memory),
+      "; a smaller --batch-size needs less");
   schedule.cost.states = all_states;
   schedule.kept = static_cast<int64_t>(input.kept.size());
   schedule.summed = static_cast<int64_t>(input.observed.size()) - schedule.kept;

@@ -76,12 +76,10 @@ void add_fit(CLI::App& app, Options& options) {
   auto& fit = options.given.fit;
   app.add_option("--map-ridge", fit.map_ridge, "of the map, relative to a feature's mean variance")
       ->capture_default_str()
-      ->check(number_error)
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(number_from(0, 1e6));
   app.add_option("--fit-ridge", fit.fit_ridge, "of the layers, relative to their mean square input")
       ->capture_default_str()
-      ->check(number_error)
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(number_from(0, 1e6));
 }
 
 std::function<int()> add(CLI::App& app) {
@@ -126,7 +124,7 @@ std::function<int()> add(CLI::App& app) {
          "--save-every", job.save_every,
          "seconds between saves, from which the same command goes on after an interruption")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(seconds_error);
   add_device(app, options->device);
   app.add_option("--threads", options->threads, "processor threads (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));

@@ -13,6 +13,7 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/model_options.h"
+#include "theseus/cli/numbers.h"
 #include "theseus/model/golden.h"
 
 namespace theseus::cli::commands {
@@ -63,7 +64,7 @@ std::function<int()> add(CLI::App& app) {
   options->model.add_running(app);
   app.add_option("--tolerance", options->tolerance, "largest relative error to accept")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_from(0, 1));
   return [options] { return run(*options); };
 }
 
