@@ -2,10 +2,10 @@
 import shutil
 
 import support
-from pair import PairTest
+from digits import DigitsTest
 
 
-class Recipe(PairTest):
+class Recipe(DigitsTest):
     def write_recipe(self, text="", **changed):
         words = self.words(**changed)[1:]
         pairs = zip(words[::2], words[1::2])
@@ -48,6 +48,24 @@ class Recipe(PairTest):
         (folder / "wide").rename(self.here / "wide")
         self.theseus("run", folder / "recipe.yaml", "--quiet", "--out", self.here / "again", cwd=self.here)
         self.refused("run", folder / "recipe.yaml", "--out", self.here / "x", cwd=folder, says="wide")
+
+    def test_from_anywhere(self):
+        """A recipe that an output keeps runs from any folder, also where data were named as NAME:PATH."""
+        (self.here / "data").mkdir()
+        shutil.copytree(self.models / "digits", self.here / "data" / "digits")
+        words = self.words(out="one", calibration="folders:data/digits/val")
+        self.theseus(*words, "--batch-size", "4", "--batches", "2", "--quiet")
+        recipe = self.here / "one" / "recipe.yaml"
+        self.assertIn(f"calibration: folders:{self.here / 'data' / 'digits' / 'val'}", recipe.read_text())
+        elsewhere = self.here / "elsewhere"
+        elsewhere.mkdir()
+        self.theseus("run", recipe, "--out", self.here / "two", "--quiet", cwd=elsewhere)
+        for name in ("model.safetensors", "recipe.yaml"):
+            self.assertTrue((self.here / "one" / name).read_bytes() ==
+                            (self.here / "two" / name).read_bytes(), name)
+        shutil.rmtree(self.here / "data")
+        self.refused("run", recipe, "--out", self.here / "three", cwd=elsewhere,
+                     says=self.here / "data" / "digits" / "val")
 
     def test_bad_recipes(self):
         for text, says in [

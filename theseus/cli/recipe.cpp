@@ -20,12 +20,23 @@ const std::set<std::string> kPaths = {"source", "tuned",   "target",     "calibr
                                       "model",  "data",    "start-from", "validation",  "familiar",
                                       "head",   "adapter", "update",     "training"};
 
+// Behind NAME: of NAME:PATH.
+size_t begin_of_path(const std::string& text) {
+  const auto colon = text.find(':');
+  return colon == std::string::npos ? 0 : colon + 1;
+}
+
 // Where the command ran is not where its recipe will be. A split's name is no path, even where a file has it.
 std::string value_text(const std::string& name, const std::string& text) {
+  if (!kPaths.contains(name) || !data::split_meant(text).empty()) {
+    return text;
+  }
   std::error_code ignored;
-  const bool path = kPaths.contains(name) && data::split_meant(text).empty() &&
-                    std::filesystem::exists(text, ignored);
-  return path ? std::filesystem::absolute(text).lexically_normal().string() : text;
+  const auto begin = std::filesystem::exists(text, ignored) ? 0 : begin_of_path(text);
+  const auto path = text.substr(begin);
+  return std::filesystem::exists(path, ignored)
+             ? text.substr(0, begin) + std::filesystem::absolute(path).lexically_normal().string()
+             : text;
 }
 
 // A relative path of a recipe that somebody wrote is one from where the recipe lies, if something is there; else one
@@ -36,8 +47,7 @@ std::string from_folder(
     return text;
   }
   std::error_code ignored;
-  const auto colon = text.find(':');  // of NAME:PATH
-  const auto begin = colon == std::string::npos ? 0 : colon + 1;
+  const auto begin = begin_of_path(text);
   const auto there = folder / text.substr(begin);
   return std::filesystem::exists(folder / text, ignored) ? (folder / text).string()
          : begin > 0 && std::filesystem::exists(there, ignored)
