@@ -301,7 +301,7 @@ class Progress(SlowJob):
 
     def test_bar_on_a_terminal(self):
         ours, theirs = pty.openpty()
-        process = self.start(stderr=theirs)
+        process = self.start(stderr=theirs, env={**os.environ, "TERM": "xterm"})
         os.close(theirs)
         shown = b""
         while True:
@@ -317,6 +317,34 @@ class Progress(SlowJob):
         bar = rb"\[#*-*\] +\d+ % walking stage \d of 6, [\d.e+]+ steps/s, \d+ s left"
         self.assertRegex(shown, bar)
         self.assertTrue(shown.endswith(b"\r\x1b[K"), "the bar goes when the work is done")
+
+    def test_a_terminal_that_clears_no_lines(self):
+        for kind in ("dumb", "", None):
+            ours, theirs = pty.openpty()
+            env = {name: value for name, value in os.environ.items() if name != "TERM"}
+            process = self.start("--alpha", "2" if kind else "3", stderr=theirs,
+                                 env=env if kind is None else {**env, "TERM": kind})
+            os.close(theirs)
+            shown = b""
+            while True:
+                try:
+                    part = os.read(ours, 4096)
+                except OSError:  # the other end is closed
+                    break
+                if not part:
+                    break
+                shown += part
+            os.close(ours)
+            self.assertEqual(process.wait(), 0)
+            self.assertRegex(shown, rb"^ *\d+ % walking stage")
+            self.assertNotIn(b"\x1b", shown)
+            shutil.rmtree(self.here / "out")
+
+    def test_never_backwards(self):
+        """Whatever is done after what: of other depths, from pictures, with a mask."""
+        done = self.theseus(*self.words(), *SLOW)
+        shares = [int(share) for share in re.findall(r"^ *(\d+) % ", done.stderr, re.M)]
+        self.assertEqual(shares, sorted(shares))
 
     def test_lines_elsewhere(self):
         done = self.theseus(*self.words(), *SLOW)

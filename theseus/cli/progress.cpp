@@ -1,16 +1,45 @@
 #include "theseus/cli/progress.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 #include <unistd.h>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace theseus::cli {
 
+namespace {
+
+// Whether standard error is a terminal that knows how to clear a line.
+bool clears_lines() {
+  const auto* kind = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && *kind != '\0' &&
+         std::string_view(kind) != "dumb";
+}
+
+// Where phases that come one after the other end, as parts of the whole. Between them there may be others.
+double end_of(const std::string& phase) {
+  constexpr std::pair<std::string_view, double> kEnds[] = {
+      {"reading", 0.05},   {"comparing blocks", 0.15},
+      {"gradients", 0.25}, {"the target's gradients", 0.28},
+      {"walking to", 0.3}, {"fitting the head", 0.3},
+      {"learning", 0.5},   {"aligning", 0.95},
+      {"carrying", 0.95},  {"training", 0.98}};
+  for (const auto& [word, end] : kEnds) {
+    if (phase.starts_with(word)) {
+      return end;
+    }
+  }
+  return 1;
+}
+
+}  // namespace
+
 Progress::Progress(std::string unit)
-    : unit_(std::move(unit)),
-      terminal_(::isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()) {}
+    : unit_(std::move(unit)), terminal_(clears_lines()), start_(std::chrono::steady_clock::now()) {}
 
 void Progress::show(int64_t done, int64_t all) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
@@ -32,7 +61,7 @@ void Progress::finish() {
 
 JobProgress::JobProgress(bool quiet)
     : quiet_(quiet),
-      terminal_(::isatty(STDERR_FILENO) == 1),
+      terminal_(clears_lines()),
       start_(std::chrono::steady_clock::now()),
       phase_start_(start_) {}
 
@@ -40,9 +69,11 @@ void JobProgress::operator()(double done, double all, const std::string& doing) 
   const auto now = std::chrono::steady_clock::now();
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   // Walking and solving alternate, so they share a clock.
-  const std::string phase = doing.starts_with("walking") || doing.starts_with("solving")
-                                ? "aligning"
-                                : doing.substr(0, doing.find(':'));
+  const std::string phase =
+      doing.starts_with("walking stage") || doing.starts_with("solving") || doing == "aligned"
+          ? "aligning"
+          : doing.substr(0, doing.find(':'));
+  const double share = share_of(phase, done, all);
   if (phase != phase_) {
     phase_ = phase;
     phase_start_ = now;
@@ -58,7 +89,6 @@ void JobProgress::operator()(double done, double all, const std::string& doing) 
   const auto left = rate > 0
                         ? fmt::format(", {:.3g} steps/s, {:.0f} s left", rate, (all - done) / rate)
                         : std::string();
-  const double share = done / all;
   if (!terminal_) {
     fmt::print(stderr, "{:3.0f} % {}{}\n", 100 * share, doing, left);
     return;
@@ -70,6 +100,19 @@ void JobProgress::operator()(double done, double all, const std::string& doing) 
       std::string(static_cast<size_t>(kCells - full), '-'), 100 * share, doing, left);
   std::fflush(stderr);
   shown_ = true;
+}
+
+double JobProgress::share_of(const std::string& phase, double done, double all) {
+  const double end = end_of(phase);
+  const auto scale =
+      end < 1 || phase == "writing" ? phase.substr(0, phase.find(' ')) : std::string();
+  if (scale != scale_) {
+    scale_ = scale;
+    scale_begin_ = share_;
+  }
+  const double within = all > 0 ? std::clamp(done / all, 0.0, 1.0) : 0;
+  share_ = std::max(share_, scale_begin_ + (std::max(end, scale_begin_) - scale_begin_) * within);
+  return share_;
 }
 
 void JobProgress::finish() {
