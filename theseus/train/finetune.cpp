@@ -10,6 +10,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/fingerprint.h"
+#include "theseus/data/identity.h"
 #include "theseus/data/sampling.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/space.h"
@@ -52,6 +53,18 @@ void check(const FinetuneOptions& options) {
   require(std::isfinite(options.start_alpha), "--alpha ", options.start_alpha, " is not finite");
 }
 
+// Of texts what they say, of images which they are.
+std::string hash_of(const Portion& portion) {
+  ContentHash hash;
+  hash.add(data::hash_of(*portion.examples, portion.places));
+  if (portion.examples->text) {
+    for (const auto place : portion.places) {
+      hash.add(data::identity_of(*portion.examples, place));
+    }
+  }
+  return hash.text();
+}
+
 // See output::Identity.
 ordered_json identity_of(
     const FinetuneOptions& options, const model::Model& model, const Portions& portions) {
@@ -62,11 +75,9 @@ ordered_json identity_of(
   auto& inputs = job["inputs"];
   inputs["the model"] = checkpoint::fingerprint(model.checkpoint());
   inputs["the config of the model"] = hash_of_file(model.location().config);
-  inputs["what is learnt from"] =
-      data::hash_of(*portions.training.examples, portions.training.places);
+  inputs["what is learnt from"] = hash_of(portions.training);
   if (!portions.held_out.places.empty()) {
-    inputs["what is measured on"] =
-        data::hash_of(*portions.held_out.examples, portions.held_out.places);
+    inputs["what is measured on"] = hash_of(portions.held_out);
   }
   auto files = output::entries_of(options.start_from);
   files.emplace_back(options.start_from);
