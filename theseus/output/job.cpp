@@ -252,7 +252,8 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   auto notes = notes_on_maps(record["spaces"]);
   const auto gradients = notes_on_gradients(options, opened, record["spaces"]);
   notes.insert(notes.end(), gradients.begin(), gradients.end());
-  for (const auto& more : {notes_on_schedule(options, opened, schedule), notes_on_examples(opened)}) {
+  for (const auto& more :
+       {notes_on_schedule(options, opened, schedule), notes_on_examples(opened)}) {
     notes.insert(notes.end(), more.begin(), more.end());
   }
   record["notes"] = notes;
