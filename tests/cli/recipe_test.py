@@ -65,7 +65,7 @@ class Recipe(DigitsTest):
                             (self.here / "two" / name).read_bytes(), name)
         shutil.rmtree(self.here / "data")
         self.refused("run", recipe, "--out", self.here / "three", cwd=elsewhere,
-                     says=self.here / "data" / "digits" / "val")
+                     says=str(self.here / "data" / "digits" / "val"))
 
     def test_bad_recipes(self):
         for text, says in [

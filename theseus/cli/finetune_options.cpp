@@ -161,14 +161,16 @@ std::string finetune_text(const nlohmann::ordered_json& record, const std::strin
         record.at("best").at("step").get<int64_t>());
   }
   text += fmt::format("{:<12} {}\n", "measured on", record.at("validation").get<std::string>());
-  const auto& seconds = record.at("seconds");
-  text += fmt::format(
-      "{:<12} {:.1f} s of learning{}, {:.1f} s of measuring\n", "time",
-      seconds.at("learning").get<double>(),
-      record.contains("examples_per_second")
-          ? fmt::format(" ({:.3g} examples/s)", record.at("examples_per_second").get<double>())
-          : "",
-      seconds.at("measuring").get<double>());
+  if (record.contains("seconds")) {  // not of an output that was there before
+    const auto& seconds = record.at("seconds");
+    text += fmt::format(
+        "{:<12} {:.1f} s of learning{}, {:.1f} s of measuring\n", "time",
+        seconds.at("learning").get<double>(),
+        record.contains("examples_per_second")
+            ? fmt::format(" ({:.3g} examples/s)", record.at("examples_per_second").get<double>())
+            : "",
+        seconds.at("measuring").get<double>());
+  }
   for (const auto& note : record.at("notes")) {
     text += "note: " + note.get<std::string>() + "\n";
   }
