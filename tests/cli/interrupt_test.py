@@ -213,7 +213,7 @@ class Interrupted(SlowJob):
         words = [*self.words(calibration="moved/images.safetensors", threads=2,
                              **{name: moved / path for name, path in (
                                  ("source", "base"), ("tuned", "tuned"), ("target", "wide"))}),
-                 "--batch-size", "1", "--save-every", "7", "--memory", "2GB"]
+                 "--batch-size", "1", "--save-every", "7", "--memory", "8GB"]
         out, partial = self.here / "out", self.here / "out.partial"
         self.assertRegex(
             self.theseus(*words).stdout,

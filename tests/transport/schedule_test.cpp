@@ -129,7 +129,7 @@ TEST_F(ScheduleTest, TakesLargerGroupsWhereStatesCostMore) {
 
 TEST_F(ScheduleTest, RefusesWhenOneBlockDoesNotFit) {
   tests::expect_parts(
-      tests::error_of([&] { schedule(1'000'000); }), "one block", "1 MB", "--batch-size");
+      tests::error_of([&] { schedule(1'000'000); }), "one block", "1.0 MB", "--batch-size");
   const auto plenty = schedule(kPlenty, 32);  // a single batch: its states must fit
   EXPECT_NO_THROW(schedule(plenty.cost.peak, 32));
   EXPECT_THROW(schedule(plenty.cost.peak - 1, 32), InputError);
