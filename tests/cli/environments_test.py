@@ -67,10 +67,11 @@ class EnvironmentsTest(pair.PairTest):
             written = []
             for program in (support.BINARY, PROGRAM):
                 out = self.here / f"{kernel}{len(written)}"
-                self.run_in(program, unprepared(OPENBLAS_CORETYPE=kernel), *self.words(out=out.name),
-                            "--quiet")
+                # No stand-in for MKL, which only theseus would choose.
+                self.run_in(program, unprepared(OPENBLAS_CORETYPE=kernel, LD_PRELOAD=""),
+                            *self.words(out=out.name), "--quiet")
                 written.append((out / "model.safetensors").read_bytes())
-            self.assertEqual(*written, kernel)
+            self.assertTrue(written[0] == written[1], kernel)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,8 @@ class LauncherTest(support.CommandTest):
 
     def test_a_failure_with_json_is_an_object(self):
         for words in (["evaluate", "nowhere", "--data", "nowhere", "--json"],
-                      ["inspect", "--json", "nowhere"], ["doctor", "--json", "banana"]):
+                      ["inspect", "--json", "nowhere"], ["doctor", "--json", "banana"],
+                      ["docter", "--json"], ['say "\\', "--json"]):
             self.refused(*words, says="error: ")
 
     def test_sets_what_is_open_and_nothing_else(self):

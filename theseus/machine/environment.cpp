@@ -8,20 +8,22 @@ namespace {
 
 constexpr const char* kOneDnnLimit = "DNNL_MAX_CPU_ISA";
 
+bool known_amd(const Processor& processor) {
+  return (processor.vendor == "AuthenticAMD" || processor.vendor == "HygonGenuine") &&
+         processor.family <= 0x19;
+}
+
 // OpenBLAS 0.3.21 takes Prescott's kernels, of 2004, on Intel's processors whose number it does not know (Raptor Lake,
 // Emerald Rapids). Others that it does not know (AMD's family 0x1A, Zen 5) it asks for AVX-512 with an undefined
 // subleaf, so that the answer is chance. What the extensions allow is right for all of them. AMD's up to family 0x19
 // (Zen 4) it knows, and its choice is the best or level. Its table of names that may be asked for ends before
 // Cooperlake, whose float32 and float64 kernels are SkylakeX's.
 const char* openblas_kernel(const Processor& processor) {
-  const bool known_amd =
-      (processor.vendor == "AuthenticAMD" || processor.vendor == "HygonGenuine") &&
-      processor.family <= 0x19;
-  return known_amd          ? nullptr
-         : processor.avx512 ? "SkylakeX"
-         : processor.avx2   ? "Haswell"
-         : processor.avx    ? "Sandybridge"
-                            : nullptr;
+  return known_amd(processor) ? nullptr
+         : processor.avx512   ? "SkylakeX"
+         : processor.avx2     ? "Haswell"
+         : processor.avx      ? "Sandybridge"
+                              : nullptr;
 }
 
 }  // namespace
@@ -43,7 +45,7 @@ std::vector<Setting> settings_for(const Processor& processor, const Libraries& l
   }
   // Up to AVX2 the two are level, so nothing is put in MKL's place there.
   if (libraries.mkl && !libraries.openblas.empty() && processor.vendor != "GenuineIntel" &&
-      !settings.empty() && settings.front().value == "SkylakeX") {
+      processor.avx512 && !known_amd(processor)) {
     settings.push_back(
         {"LD_PRELOAD", libraries.openblas,
          "MKL leaves AVX-512 unused on processors of other makers than Intel, and OpenBLAS "

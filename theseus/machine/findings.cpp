@@ -36,8 +36,9 @@ std::string slow_product_text(const Findings& found) {
                      " Gflop/s a core in float32, where a processor with " +
                      extensions_text(found.processor) + " does " + billions(possible) + " or more";
   if (old) {
-    return text + "; OpenBLAS uses its " + found.kernel +
-           " kernels, made before AVX: start theseus by its own program, without OPENBLAS_CORETYPE";
+    return text + "; OpenBLAS uses its " + found.kernel + " kernels, made before AVX: " +
+           (found.named_kernel.empty() ? "start it by the program theseus, which sets better ones"
+                                       : "unset OPENBLAS_CORETYPE, which names them");
   }
   return text +
          "; other jobs may be using the same cores, or the BLAS library may not know this "

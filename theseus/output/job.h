@@ -19,9 +19,9 @@ struct JobOptions {
   std::filesystem::path source, tuned, target, calibration, alignment, out;
   std::string source_note;  // where the source was not given: which was taken, and why
   std::string split;        // of a calibration from data
-  int64_t shots = 0;    // of each class, of a calibration from data; 0: as align.sampling says
-  int64_t longest = 0;  // ids of a text, of a calibration from data; 0: what the models take
-  int64_t pack = 0;     // rows of so many ids, of a calibration from texts; 0: one text a row
+  int64_t shots = 0;        // of each class, of a calibration from data; 0: as align.sampling says
+  int64_t longest = 0;      // ids of a text, of a calibration from data; 0: what the models take
+  int64_t pack = 0;         // rows of so many ids, of a calibration from texts; 0: one text a row
   data::Wording wording = {"", "", ""};  // of a calibration from texts; empty parts: the data's own
   // What a model should say to the examples is used, too. Never without being asked for: a method that
   // needs no labels is not told them.

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kStart = 1;           // libraries, opening files
 constexpr double kBytesASecond = 1e9;  // read from and written to files
-constexpr double kForward = 0.5, kStatistics = 0.6, kSolveSmall = 0.3, kSolveLarge = 1.1, kCarry = 0.7;
+constexpr double kForward = 0.5, kStatistics = 0.6, kSolveSmall = 0.3, kSolveLarge = 1.1,
+                 kCarry = 0.7;
 
 }  // namespace
 

@@ -100,16 +100,17 @@ double rounding_of_centring(const at::Tensor& s, const at::Tensor& r, int64_t ro
 }
 
 // How many directions of rows X [M, d] with this Gram matrix are more than the rounding of float32 activations. An
-// entry errs by some units u = 2^-24 of the row it belongs to, and an error of d entries may lie in one direction: so
-// what has at most (4 u)^2 d of |X|^2, rows taken before their mean is taken off, says nothing. Without a Gram: all of them.
+// entry errs by some units u = 2^-24 of the row it belongs to, and these errors are independent of each other, so they
+// spread over the d directions: one holds about u^2 / d of |X|^2, rows taken before their mean is taken off. What has at
+// most 16 times that error says nothing. Without a Gram: all of them.
 int64_t directions_in(const at::Tensor& gram, const at::Tensor& sum, int64_t rows, bool centred) {
-  constexpr double kError = 4 * 0x1p-24;
+  constexpr double kError = 16 * 0x1p-24;
   if (!gram.defined()) {
     return std::numeric_limits<int64_t>::max();
   }
   const auto mean = centred ? sum.square().sum().item<double>() / static_cast<double>(rows) : 0;
   const auto square = gram.trace().item<double>() + mean;
-  const auto floor = kError * kError * static_cast<double>(gram.size(0)) * square;
+  const auto floor = kError * kError / static_cast<double>(gram.size(0)) * square;
   const auto values = at::linalg_eigvalsh((gram + gram.t()) / 2);
   return std::max<int64_t>((values > floor).sum().item<int64_t>(), 1);
 }

@@ -2,6 +2,7 @@
 // environment, and take half a second to load. So this one links none of them: it answers what needs no
 // model, prepares the environment, and becomes the program that does the work.
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -36,7 +37,16 @@ int print(std::string_view text) {
   return kYourInput;
 }
 
-int refuse_unknown(const std::string& word) {
+// As JSON writes a text.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char letter : text) {
+    result += letter == '"' || letter == '\\' ? std::string("\\") + letter : std::string(1, letter);
+  }
+  return result + "\"";
+}
+
+int refuse_unknown(const std::string& word, bool json) {
   std::vector<std::string> commands;
   std::string list;
   for (const auto& page : help_pages()) {
@@ -47,12 +57,16 @@ int refuse_unknown(const std::string& word) {
   }
   std::string shown;
   for (const unsigned char letter : word) {
-    shown += letter < ' ' || letter == 0x7F ? '?' : static_cast<char>(letter);
+    shown += letter < ' ' || letter > '~' ? '?' : static_cast<char>(letter);
   }
   const auto near = machine::closest(word, commands);
-  std::fprintf(
-      stderr, "error: there is no command '%s'%s; commands:%s\n", shown.c_str(),
-      near.empty() ? "" : ("; did you mean '" + near + "'?").c_str(), list.c_str());
+  const auto message = "there is no command '" + shown + "'" +
+                       (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                       "; commands:" + list;
+  std::fprintf(stderr, "error: %s\n", message.c_str());
+  if (json) {
+    print("{\n  \"error\": " + quoted(message) + ",\n  \"exit_status\": 2\n}\n");
+  }
   return kYourInput;
 }
 
@@ -95,7 +109,7 @@ int main(int argc, char** argv) {
   const auto& command = words[help ? 1 : 0];
   const auto* page = find_page(command);
   if (page == nullptr && command[0] != '-') {
-    return refuse_unknown(command);
+    return refuse_unknown(command, std::find(words.begin(), words.end(), "--json") != words.end());
   }
   for (size_t i = 1; i < words.size() && page != nullptr; ++i) {
     if (help || asks_for_help(words[i])) {
