@@ -208,6 +208,10 @@ class Interrupted(SlowJob):
         process = self.stopped_after_save()
         process.kill()
         process.wait()
+        job = self.here / "out.partial" / "job.json"
+        begun = json.loads(job.read_text())
+        self.assertEqual((begun["devices"], begun["job"].get("device")), (["cpu"], None))
+        job.write_text(json.dumps({**begun, "devices": ["cuda"]}))  # as if it had begun there
         moved = self.here / "moved"
         shutil.copytree(self.models, moved)
         words = [*self.words(calibration="moved/images.safetensors", threads=2,
@@ -219,7 +223,8 @@ class Interrupted(SlowJob):
             self.theseus(*words).stdout,
             rf"went on with the work in {partial}, at stage \d of 6\n")
         record = self.record(out)
-        self.assertIn("another number of threads ([1,2])", record["notes"][-1])
+        self.assertIn("another number of threads ([1,2])", record["notes"][-2])
+        self.assertIn('another device (["cuda","cpu"])', record["notes"][-1])
         self.assertEqual(set(files_of(out)), set(files_of(whole)))
         ours, theirs = (read_safetensors(place / "model.safetensors") for place in (out, whole))
         for name, one in ours.items():

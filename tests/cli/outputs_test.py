@@ -124,6 +124,24 @@ class Fresh(PairTest):
         partial.symlink_to(elsewhere)
         self.refused(*self.words(), says="out.partial")
 
+    def test_an_empty_directory_keeps_its_access(self):
+        out = self.here / "out"
+        out.mkdir()
+        if os.geteuid() == 0:
+            os.chown(out, -1, 1)
+        out.chmod(0o2750)
+        before = out.stat()
+        self.carry()
+        after = out.stat()
+        self.assertEqual((oct(after.st_mode), after.st_gid), (oct(before.st_mode), before.st_gid))
+
+    def test_refused_at_the_end(self):
+        """Nothing is left that could never be finished: the corrected command begins anew."""
+        for command, out in (("transport", "out"), ("imitate", "imitated")):
+            self.refused(*self.words(command, out), "--alpha", "1e-9", "--save-every", "0", "--quiet",
+                         says="nothing of the update arrives")
+            self.carry(command=command, out=out)
+
     def test_an_empty_directory(self):
         for command, out in (("transport", "out"), ("align", "maps"), ("imitate", "imitated")):
             (self.here / out).mkdir()
@@ -200,6 +218,21 @@ class Finished(PairTest):
         self.assertEqual(printed["removed"], str(partial))
         self.assertFalse(partial.exists())
 
+    def test_changed_beside_the_target(self):
+        target = self.here / "target"
+        shutil.copytree(self.models / "wide", target)
+        (target / "preprocessor_config.json").write_text('{"size": 28}')
+        (target / "chat_template.jinja").write_text("one")
+        words = self.words(target=target)
+        self.theseus(*words, "--quiet")
+        for name, text in (("chat_template.jinja", "two"), ("merges.txt", "new")):
+            (target / name).write_text(text)
+            self.refused(*words, says="what lies beside the target has changed since")
+            self.theseus(*words, "--fresh", "--quiet")
+            self.assertEqual((self.here / "out" / name).read_text(), text)
+        (target / "README.md").write_text("not copied")
+        self.assertIn("it was there already", self.theseus(*words).stdout)
+
     def test_another_job_there(self):
         out = self.carry()
         self.refused(*self.words(), "--alpha", "2", says=[
@@ -273,6 +306,28 @@ class Finetuned(DigitsTest):
         self.refused(*words, "--fresh", says="notes.txt")
         (self.here / "out" / "notes.txt").unlink()
         self.theseus(*words, "--fresh", "--quiet")
+
+    def test_other_bytes(self):
+        """Images, and what the model's tokenizer reads, are known by their bytes; where they lie does not matter."""
+        data, model = self.here / "digits", self.here / "base"
+        shutil.copytree(self.models / "digits", data)
+        shutil.copytree(self.models / "base", model)
+
+        def words(place):
+            return ["finetune", "--model", model, "--data", f"{place}/val", "--out", self.here / "out", "--steps",
+                    "2", "--validation", f"{place}/test", "--batch-size", "8"]
+
+        self.theseus(*words(data), "--quiet")
+        moved = data.rename(self.here / "moved")
+        self.assertIn("there already", self.theseus(*words(moved)).stdout)
+        for split, what in (("val", "what is learnt from"), ("test", "what is measured on")):
+            image = next((moved / split).rglob("*.ppm"))
+            content = image.read_bytes()
+            image.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # one bit, and the name is the same
+            self.refused(*words(moved), says=f"{what} has changed since")
+            image.write_bytes(content)
+        (model / "merges.txt").write_text("new")
+        self.refused(*words(moved), says="what lies beside the model has changed since")
 
 
 if __name__ == "__main__":

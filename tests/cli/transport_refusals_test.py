@@ -102,7 +102,7 @@ class Out(PairTest):
         partial = self.here / "out.partial"
         partial.mkdir()
         (partial / "mine").write_text("precious")
-        self.refused(*self.words(), says=["out.partial", "holds something else"])
+        self.refused(*self.words(), says=["out.partial", "of an earlier build, or not ours"])
         self.assertEqual((partial / "mine").read_text(), "precious")
         shutil.rmtree(partial)
         for name in ("base", "tuned", "wide"):

@@ -7,6 +7,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/data/splits.h"
+#include "theseus/output/work_directory.h"
 
 namespace theseus::cli {
 namespace {
@@ -16,10 +17,6 @@ constexpr int64_t kLongestRecipe = 1 << 20;
 const std::set<std::string> kNotOfTheResult = {"json", "quiet", "fresh",      "out",
                                                "help", "every", "save-every", "resume"};
 
-const std::set<std::string> kPaths = {"source", "tuned",   "target",     "calibration", "alignment",
-                                      "model",  "data",    "start-from", "validation",  "familiar",
-                                      "head",   "adapter", "update",     "training"};
-
 // Behind NAME: of NAME:PATH.
 size_t begin_of_path(const std::string& text) {
   const auto colon = text.find(':');
@@ -28,7 +25,7 @@ size_t begin_of_path(const std::string& text) {
 
 // Where the command ran is not where its recipe will be. A split's name is no path, even where a file has it.
 std::string value_text(const std::string& name, const std::string& text) {
-  if (!kPaths.contains(name) || !data::split_meant(text).empty()) {
+  if (!output::is_input(name, text) || !data::split_meant(text).empty()) {
     return text;
   }
   std::error_code ignored;
@@ -43,7 +40,7 @@ std::string value_text(const std::string& name, const std::string& text) {
 // from where the command runs.
 std::string from_folder(
     const std::filesystem::path& folder, const std::string& name, const std::string& text) {
-  if (!kPaths.contains(name) || !data::split_meant(text).empty() || text.empty()) {
+  if (!output::is_input(name, text) || !data::split_meant(text).empty() || text.empty()) {
     return text;
   }
   std::error_code ignored;

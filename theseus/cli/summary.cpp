@@ -189,7 +189,8 @@ std::string history_text(const ordered_json& record) {
     text += "it was there already: the same command wrote it before\n";
   }
   if (record.contains("removed")) {
-    text += fmt::format("removed {}, which that left\n", record.at("removed").get<std::string>());
+    text += fmt::format(
+        "removed {}, which an interrupted run had left\n", record.at("removed").get<std::string>());
   }
   if (record.contains("resumed")) {
     const auto& resumed = record.at("resumed");
@@ -208,7 +209,7 @@ std::string result_text(const ordered_json& record, const std::string& out) {
   }
   if (record.contains("update")) {
     text += fmt::format(
-        "update       norm {:.4g} in the source, {:.4g} as carried; {:.2g} % of its square is left "
+        "update       norm {:.4g} in the source, {:.4g} as carried; {:.3g} % of its square is left "
         "behind\n",
         record.at("update").at("norm").get<double>(),
         record.at("update").at("carried_norm").get<double>(),
@@ -217,7 +218,7 @@ std::string result_text(const ordered_json& record, const std::string& out) {
   if (record.contains("rounding_loss")) {
     const auto& stored = record.at("output_dtype");
     text += fmt::format(
-        "stored in    {}; {:.2g} % of the update's square is lost to rounding\n",
+        "stored in    {}; {:.3g} % of the update's square is lost to rounding\n",
         stored.at("written").get<std::string>(), 100 * stored.at("lost").get<double>());
   }
   double worst = 0;
@@ -241,13 +242,13 @@ std::string several_text(
   for (size_t i = 0; i < records.size(); ++i) {
     const auto& update = records[i].at("update");
     text += fmt::format(
-        "{}: norm {:.4g} in the source, {:.4g} as carried, {:.2g} % of its square left "
+        "{}: norm {:.4g} in the source, {:.4g} as carried, {:.3g} % of its square left "
         "behind{}{}\n",
         jobs[i].out.string(), update.at("norm").get<double>(),
         update.at("carried_norm").get<double>(), 100 * update.at("left_behind_share").get<double>(),
         records[i].contains("rounding_loss")
             ? fmt::format(
-                  ", {:.2g} % lost by rounding to {}",
+                  ", {:.3g} % lost by rounding to {}",
                   100 * records[i].at("output_dtype").at("lost").get<double>(),
                   records[i].at("output_dtype").at("written").get<std::string>())
             : "",

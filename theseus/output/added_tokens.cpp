@@ -118,6 +118,11 @@ AddedTokens added_tokens(const JobOptions& options, const Opened& opened) {
   return added;
 }
 
+bool is_tokenizer_file(const std::string& name) {
+  return std::find(std::begin(kTokenizerFiles), std::end(kTokenizerFiles), name) !=
+         std::end(kTokenizerFiles);
+}
+
 void copy_tokenizer(const fs::path& tuned, const fs::path& directory) {
   for (const char* name : kTokenizerFiles) {
     std::error_code error;

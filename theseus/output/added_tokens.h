@@ -20,6 +20,9 @@ struct AddedTokens {
 // Nothing of the kind: no notes.
 AddedTokens added_tokens(const JobOptions& options, const Opened& opened);
 
+// Whether copy_tokenizer() copies a file of this name.
+bool is_tokenizer_file(const std::string& name);
+
 // Copies the tuned model's tokenizer files and chat template into `directory`, which has none yet.
 void copy_tokenizer(const std::filesystem::path& tuned, const std::filesystem::path& directory);
 

@@ -318,11 +318,13 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   }
 
   const auto addition = addition_of(assembly, written);
-  if (write_ == "update") {
-    require_not_zero(addition);
-  } else {
-    require_arrival(addition, options_.alpha, storage_ ? storage_->written : at::kFloat);
-  }
+  work_->check_result([&] {
+    if (write_ == "update") {
+      require_not_zero(addition);
+    } else {
+      require_arrival(addition, options_.alpha, storage_ ? storage_->written : at::kFloat);
+    }
+  });
 
   stopwatch.emplace(seconds, "record");
   auto record = describe_job(options_, opened_, *maps_, write_);

@@ -114,8 +114,9 @@ void write_tensors(
     const ImitateJob& given,
     const Opened& opened,
     const transport::Imitation& found,
-    const std::filesystem::path& directory,
+    WorkDirectory& work,
     ordered_json& record) {
+  const auto& directory = work.staged();
   const Deltas deltas = [&](const std::string& tensor) {
     const auto delta = found.deltas.find(tensor);
     return delta == found.deltas.end() ? at::Tensor() : delta->second;
@@ -131,7 +132,7 @@ void write_tensors(
   };
   if (given.job.write == "update") {
     const auto addition = added_to(with_dtype(layout_of(target), OutputDtype::kFloat32));
-    require_not_zero(addition);
+    work.check_result([&] { require_not_zero(addition); });
     note(notes_on_size(addition));
     std::vector<UpdateEntry> entries;
     for (const auto& [tensor, delta] : found.deltas) {
@@ -142,7 +143,7 @@ void write_tensors(
   }
   const auto storage = choose_storage(target, given.job.output_dtype, added_to);
   const auto written = write_model(target, directory, deltas, given.job.alpha, {}, storage.layout);
-  require_arrival(written.addition, given.job.alpha, storage.written);
+  work.check_result([&] { require_arrival(written.addition, given.job.alpha, storage.written); });
   copy_side_files(target, directory, {kRecordFile, kRecipeFile, kCardFile});
   record["rounding_loss"] = written.rounding_loss;
   record["output_dtype"] = describe_storage(storage, written.addition.lost());
@@ -219,7 +220,7 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
         "the bases may read badly");
   }
   work.keep();
-  write_tensors(given, opened, found, work.staged(), record);
+  write_tensors(given, opened, found, work, record);
   write_text(work.staged() / kRecipeFile, job.recipe);
   auto card = record;
   card.erase("layers");

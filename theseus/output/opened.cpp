@@ -11,7 +11,10 @@
 #include "theseus/base/temporary_directory.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/added_tokens.h"
+#include "theseus/output/model_card.h"
 #include "theseus/output/sentence_head.h"
+#include "theseus/output/side_files.h"
 #include "theseus/output/supervision.h"
 #include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
@@ -237,7 +240,8 @@ std::string hash_of_side_files(const fs::path& directory) {
     for (const auto& entry : entries_of(place)) {
       std::error_code ignored;
       const bool config = entry.extension() == ".json" && entry.filename() != kRecordFile;
-      if ((every || config) && fs::is_regular_file(entry, ignored)) {
+      const bool read = config || is_tokenizer_file(entry.filename().string());
+      if ((every || read) && fs::is_regular_file(entry, ignored)) {
         files.push_back(entry);
       }
     }
@@ -266,6 +270,8 @@ ordered_json identity_of(const JobOptions& options, const Opened& opened) {
     inputs[name] = checkpoint::fingerprint(model->checkpoint());
     inputs[c10::str("the config of ", name)] = hash_of_file(model->location().config);
   }
+  inputs["what lies beside the target"] =
+      hash_of_copied_files(opened.target, {kRecordFile, kRecipeFile, kCardFile});
   if (opened.update) {
     inputs["the tuned model"] = opened.update->fingerprint();
     inputs["what lies beside the tuned model"] = hash_of_side_files(options.tuned);

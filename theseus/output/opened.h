@@ -40,7 +40,7 @@ Opened open_all(const JobOptions& options, const transport::Watch& watch);
 // See Identity: the options that decide the result, and the hashes of the inputs. Reads everything.
 nlohmann::ordered_json identity_of(const JobOptions& options, const Opened& opened);
 
-// Of what a model's or an adapter's directory says beside its weights: configs, and a head.
+// Of what a model's or an adapter's directory says beside its weights: configs, a tokenizer, and a head.
 std::string hash_of_side_files(const std::filesystem::path& directory);
 // Of files by their contents and their names, from `directory` on.
 std::string hash_of_files(

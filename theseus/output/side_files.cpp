@@ -4,6 +4,7 @@
 #include <map>
 #include <system_error>
 
+#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/units.h"
@@ -153,6 +154,16 @@ SideFiles copy_side_files(
     result.copied.push_back(name);
   }
   return result;
+}
+
+std::string hash_of_copied_files(const model::Model& target, const std::set<std::string>& ours) {
+  std::string text;
+  for (const auto& [name, from] : candidates(target).files) {
+    if (!ours.contains(name)) {
+      text += name + " " + hash_of_file(from) + "\n";
+    }
+  }
+  return hash_of_text(text);
 }
 
 int64_t bytes_of_side_files(const model::Model& target) {

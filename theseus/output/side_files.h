@@ -33,6 +33,9 @@ SideFiles copy_side_files(
     const std::filesystem::path& directory,
     const std::set<std::string>& ours = {});
 
+// Of the files that copy_side_files would copy into an empty directory, by their names and contents.
+std::string hash_of_copied_files(const model::Model& target, const std::set<std::string>& ours);
+
 // Of the files that copy_side_files would copy into an empty directory.
 int64_t bytes_of_side_files(const model::Model& target);
 

@@ -92,7 +92,7 @@ std::string difference(const ordered_json& was, const ordered_json& is) {
       }
     }
   }
-  for (const char* key : {"version", "device", "processes"}) {
+  for (const char* key : {"version", "processes"}) {
     if (find(was, key) != find(is, key)) {
       return c10::str(key, " was ", shown(find(was, key)), " and is now ", shown(find(is, key)));
     }
@@ -155,6 +155,33 @@ ordered_json part_of(const ordered_json& document, const char* key) {
   return document.is_object() && document.contains(key) ? document.at(key) : ordered_json();
 }
 
+// The same job may run on another device, which rounds otherwise.
+ordered_json without_device(ordered_json job) {
+  if (job.is_object()) {
+    job.erase("device");
+  }
+  return job;
+}
+
+void add_once(const ordered_json& value, ordered_json& list) {
+  list = list.is_array() ? list : ordered_json::array();
+  if (!value.is_null() && std::find(list.begin(), list.end(), value) == list.end()) {
+    list.push_back(value);
+  }
+}
+
+// What takes the place of an empty directory gets its mode and, where the system lets us, its group.
+void take_access(const fs::path& from, const fs::path& to) {
+  struct stat there = {};
+  if (::stat(from.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) {
+    const bool owned = ::chown(to.c_str(), there.st_uid, there.st_gid) == 0 ||
+                       ::chown(to.c_str(), static_cast<uid_t>(-1), there.st_gid) == 0;
+    // The group's rights are meant for that group; moving the directory takes the owner's.
+    const auto mode = (there.st_mode & 07777) | S_IRWXU;
+    ::chmod(to.c_str(), owned ? mode : mode & ~(S_ISGID | S_ISUID));
+  }
+}
+
 // Both are there afterwards, or neither has moved; false where the file system cannot.
 bool exchanged(const fs::path& one, const fs::path& other) {
   return ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0;
@@ -172,14 +199,20 @@ std::vector<fs::path> entries_of(const fs::path& directory) {
   return entries;
 }
 
+bool is_input(const std::string& option, const std::string& value) {
+  static const std::set<std::string> kInputs = {
+      "source", "tuned",      "target",     "calibration", "alignment", "model",  "data",
+      "head",   "start-from", "validation", "familiar",    "adapter",   "update", "training"};
+  static const std::set<std::string> kHeads = {"new", "zero-shot", "keep"};
+  return kInputs.contains(option) && !(option == "head" && kHeads.contains(value));
+}
+
 ordered_json deciding_options(const ordered_json& words) {
-  static const std::set<std::string> kPaths = {"source",      "tuned",     "target",
-                                               "calibration", "alignment", "model",
-                                               "data",        "familiar",  "start-from"};
   static const std::set<std::string> kOfTheRun = {"threads", "memory", "save-every", "device"};
   auto options = ordered_json::object();
   for (const auto& [name, value] : words.items()) {
-    if (!kPaths.contains(name) && !kOfTheRun.contains(name)) {
+    const auto text = value.is_string() ? value.get<std::string>() : "";
+    if (!is_input(name, text) && !kOfTheRun.contains(name)) {
       options[name] = value;
     }
   }
@@ -208,7 +241,7 @@ void require_free(const fs::path& given, bool fresh) {
   const auto others = not_listed(out, listed);
   require(
       others.empty(), "--out: ", out.string(),
-      " holds what theseus did not write, or not so: ", joined(others, kShownNames),
+      " holds what theseus did not write, or that has changed since: ", joined(others, kShownNames),
       "; --fresh replaces only what theseus wrote: move this away, or choose another name");
 }
 
@@ -233,8 +266,9 @@ WorkDirectory::WorkDirectory(const fs::path& out, Identity identity, bool fresh)
   const auto strangers = strangers_in(path_);
   require(
       strangers.empty(), "--out: ", path_.string(),
-      " is where unfinished work would lie, and it holds something else: ",
-      joined(strangers, kShownNames));
+      " is where unfinished work would lie, and it holds what is of an earlier build, or not "
+      "ours: ",
+      joined(strangers, kShownNames), "; remove it by hand, or choose another name");
   fs::create_directory(path_, error);
   require(!error, "--out: cannot make ", path_.string(), ": ", error.message());
   take_lock();
@@ -247,13 +281,14 @@ void WorkDirectory::begin() {
   const auto found = read_job(path_ / kJobFile);
   resumed_ = !found.is_null() && holds_work() && !fresh_;
   if (resumed_) {
-    job_ = identity_();
-    const auto before = part_of(found, "job");
+    find_job();
+    const auto before = without_device(part_of(found, "job"));
     require(
         before == job_, "--out: ", path_.string(),
         " holds the unfinished work of another command: ", difference(before, job_),
         "; repeat that command to finish it, or give --fresh to start over");
     threads_ = part_of(found, "threads");
+    devices_ = part_of(found, "devices");
   }
   for (const auto& entry : entries_of(path_)) {
     if (entry.filename() != kLockFile && (!resumed_ || is_temporary(entry))) {
@@ -267,14 +302,19 @@ void WorkDirectory::begin() {
   }
 }
 
+void WorkDirectory::find_job() {
+  const auto found = identity_();
+  device_ = part_of(found, "device");
+  job_ = without_device(found);
+}
+
 void WorkDirectory::identify() {
-  job_ = job_.is_null() ? identity_() : job_;
-  threads_ = threads_.is_array() ? threads_ : ordered_json::array();
-  const ordered_json threads = at::get_num_threads();
-  if (std::find(threads_.begin(), threads_.end(), threads) == threads_.end()) {
-    threads_.push_back(threads);
+  if (job_.is_null()) {
+    find_job();
   }
-  write_json(path_ / kJobFile, {{"job", job_}, {"threads", threads_}});
+  add_once(at::get_num_threads(), threads_);
+  add_once(device_, devices_);
+  write_json(path_ / kJobFile, {{"job", job_}, {"threads", threads_}, {"devices", devices_}});
 }
 
 void WorkDirectory::take_lock() {
@@ -329,6 +369,15 @@ WorkDirectory::~WorkDirectory() {
   ::close(lock_);
 }
 
+void WorkDirectory::check_result(const std::function<void()>& check) {
+  try {
+    check();
+  } catch (const Error&) {
+    kept_ = resumed_ = false;
+    throw;
+  }
+}
+
 void WorkDirectory::finish(const std::string& name, ordered_json& record) {
   if (job_.is_null()) {
     identify();
@@ -339,9 +388,15 @@ void WorkDirectory::finish(const std::string& name, ordered_json& record) {
         "the work was interrupted, and went on with another number of threads (" + threads_.dump() +
         "): sums may be rounded otherwise in the last bits");
   }
+  if (devices_.size() > 1) {
+    record["notes"].push_back(
+        "the work was interrupted, and went on with another device (" + devices_.dump() +
+        "): sums may be rounded otherwise, so that the bytes may differ");
+  }
   write_listed(staged_, name, record);
   require_free(out_, fresh_);  // again: it may have been used meanwhile
   const auto replaced = find_listed(out_);
+  take_access(out_, staged_);
   {
     const Uninterrupted whole;
     if (replaced.record.is_null()) {
@@ -366,11 +421,11 @@ void WorkDirectory::finish(const std::string& name, ordered_json& record) {
 ordered_json find_finished(const fs::path& out, const Identity& identity, bool fresh) {
   const auto place = place_of(out);
   auto listed = fresh ? Listed() : find_listed(place);
-  const auto then = part_of(listed.record, "job");
+  const auto then = without_device(part_of(listed.record, "job"));
   if (then.is_null()) {
     return nullptr;
   }
-  const auto now = identity();
+  const auto now = without_device(identity());
   const auto words = "--out: " + place.string() + " exists";
   require(
       then == now, words, " and is another command's: ", difference(then, now),
@@ -390,7 +445,7 @@ ordered_json find_finished(const fs::path& out, const Identity& identity, bool f
   count_output();
   WorkDirectory left(out);
   std::error_code ignored;
-  const auto job = part_of(read_job(left.path_ / kJobFile), "job");
+  const auto job = without_device(part_of(read_job(left.path_ / kJobFile), "job"));
   if (!fs::is_directory(fs::symlink_status(left.path_, ignored)) ||
       !strangers_in(left.path_).empty() || (!job.is_null() && job != now)) {
     return record;  // nothing is left, or it is not this job's

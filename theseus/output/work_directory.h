@@ -23,11 +23,15 @@ constexpr const char* kWorkFiles[] = {kRouteFile, kWalkFile,     kSolvedFile,  k
 // What lies in a directory, not below it; nothing of what is no directory.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory);
 
-// The options, as they were given, that decide a result: not those that say how fast it comes, and no
-// paths. What lies at a path is known by its hash.
+// Whether the option's value says where an input lies. What lies there is known by its hash.
+bool is_input(const std::string& option, const std::string& value);
+
+// The options, as they were given, that decide a result: not those that say how fast it comes, nor
+// where inputs lie.
 nlohmann::ordered_json deciding_options(const nlohmann::ordered_json& words);
 
-// JSON that is equal for runs that give the same result: {"version", "options", ..., "inputs": {WHAT: HASH}}.
+// JSON that is equal for runs that give the same result: {"version", "options", ..., "inputs": {WHAT: HASH}}. Only its
+// "device", which is noted, may be another: it rounds otherwise.
 // Finding it reads the inputs.
 using Identity = std::function<nlohmann::ordered_json()>;
 
@@ -64,6 +68,9 @@ class WorkDirectory {
   void identify();
   // Every check is passed: from here on, what is put into `path` is worth keeping.
   void keep() { kept_ = true; }
+  // Runs what checks the result. When that throws, the work is removed: whoever goes on with it comes to the same
+  // end, and the corrected command is another one.
+  void check_result(const std::function<void()>& check);
   // How far the work was that this process goes on with, in words.
   void went_on_at(const std::string& where) { went_on_at_ = where; }
   // Makes `staged` the output, with the record as its file `name`, and removes everything else. The
@@ -76,13 +83,15 @@ class WorkDirectory {
       const std::filesystem::path& out, const Identity& identity, bool fresh);
   void take_lock();
   void begin();
+  void find_job();
   bool holds_work() const;
   void clear() noexcept;
 
   std::filesystem::path out_, path_, staged_;
   Identity identity_;
-  nlohmann::ordered_json job_;      // the identity, once it is known
-  nlohmann::ordered_json threads_;  // of all processes that worked on it
+  nlohmann::ordered_json job_;                // the identity, once it is known
+  nlohmann::ordered_json device_;             // of this process
+  nlohmann::ordered_json threads_, devices_;  // of all processes that worked on it
   std::string went_on_at_;
   int lock_ = -1;
   bool fresh_ = false;
