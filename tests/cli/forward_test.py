@@ -91,8 +91,10 @@ class Outputs(support.CommandTest):
             texts.append((self.here / "out.safetensors").read_bytes())
         self.assertEqual(*texts)
 
-    def test_existing_output_is_replaced(self):
+    def test_existing_output_is_replaced_when_asked_for(self):
         (self.here / "out.safetensors").write_text("something older")
+        self.refused("forward", CASES / "timm_headless", "--inputs", self.golden("timm_headless"),
+                     "--out", "out.safetensors", says=["out.safetensors exists", "--force"])
         self.assertIn("features", self.forward(CASES / "timm_headless", self.golden("timm_headless")))
         self.assertEqual([path.name for path in self.here.iterdir()], ["out.safetensors"])
 
@@ -142,7 +144,7 @@ class Inputs(support.CommandTest):
     def refuse(self, case, inputs, says, *arguments):
         model = case if isinstance(case, pathlib.Path) else CASES / case
         file = self.write("inputs.safetensors", inputs) if isinstance(inputs, dict) else inputs
-        self.refused("forward", model, "--inputs", file, "--out", "out.safetensors", *arguments,
+        self.refused("forward", model, "--inputs", file, "--out", "out.safetensors", "--force", *arguments,
                      says=says)
 
     def test_unknown_name(self):
@@ -332,7 +334,7 @@ class OutputFile(support.CommandTest):
         for attempt in range(3):
             with subprocess.Popen(
                     [BINARY, "forward", CASES / "vit_bare", "--inputs", inputs, "--out",
-                     folder / "out.safetensors", "--taps"], stdout=subprocess.PIPE,
+                     folder / "out.safetensors", "--taps", "--force"], stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE) as process:
                 while process.poll() is None and not os.listdir(folder):
                     time.sleep(0.001)

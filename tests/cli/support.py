@@ -180,7 +180,7 @@ class CommandTest(unittest.TestCase):
         if isinstance(inputs, dict):
             inputs = self.write("inputs.safetensors", inputs)
         out = self.here / "out.safetensors"
-        self.theseus("forward", model, "--inputs", inputs, "--out", out, *arguments, **options)
+        self.theseus("forward", model, "--inputs", inputs, "--out", out, "--force", *arguments, **options)
         return read_safetensors(out)
 
 

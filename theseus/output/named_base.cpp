@@ -12,6 +12,7 @@ namespace fs = std::filesystem;
 
 NamedBase named_base(const fs::path& tuned) {
   std::error_code ignored;
+  require(fs::exists(tuned, ignored), "cannot open ", tuned.string(), ": it does not exist");
   const auto folder = fs::is_directory(tuned, ignored) ? tuned : tuned.parent_path();
   const bool adapter = update::is_adapter(folder);
   const auto file = folder / (adapter ? "adapter_config.json" : "config.json");

@@ -1,5 +1,6 @@
 // theseus forward MODEL --inputs IN.safetensors --out OUT.safetensors
 
+#include <filesystem>
 #include <memory>
 
 #include <ATen/ATen.h>
@@ -29,6 +30,7 @@ struct Options {
   bool taps = false;
   int64_t generate = 0;
   bool ignore_end = false;
+  bool force = false;
 };
 
 int run(const Options& options) {
@@ -38,6 +40,10 @@ int run(const Options& options) {
   auto needed = model.checkpoint().files();
   needed.insert(needed.end(), {options.inputs, model.location().config});
   check_nothing_lost(options.out, needed, {options.model.path, options.model.adapter});
+  std::error_code ignored;
+  require(
+      options.force || !std::filesystem::exists(options.out, ignored), "--out: ", options.out,
+      " exists; choose another name, or --force to replace it");
   if (options.generate > 0) {
     model::require_can_generate(model);
   }
@@ -84,6 +90,7 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--inputs", options->inputs, "safetensors file with the input tensors")
       ->required();
   app.add_option("--out", options->out, "safetensors file to write")->required();
+  app.add_flag("--force", options->force, "replace a file that is there");
   options->model.add_running(app);
   app.add_flag("--taps", options->taps, "also write what enters and leaves every linear layer");
   auto* generate = app.add_option(
