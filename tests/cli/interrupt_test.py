@@ -304,9 +304,10 @@ class Drawn(DigitsTest):
 class Progress(SlowJob):
     COUNT = 600
 
-    def test_bar_on_a_terminal(self):
+    def shown_on_terminal(self, *more, env):
+        """What the job, which ends well, writes to a terminal."""
         ours, theirs = pty.openpty()
-        process = self.start(stderr=theirs, env={**os.environ, "TERM": "xterm"})
+        process = self.start(*more, stderr=theirs, env=env)
         os.close(theirs)
         shown = b""
         while True:
@@ -319,28 +320,19 @@ class Progress(SlowJob):
             shown += part
         os.close(ours)
         self.assertEqual(process.wait(), 0)
+        return shown
+
+    def test_bar_on_a_terminal(self):
+        shown = self.shown_on_terminal(env={**os.environ, "TERM": "xterm"})
         bar = rb"\[#*-*\] +\d+ % walking stage \d of 6, [\d.e+]+ steps/s, \d+ s left"
         self.assertRegex(shown, bar)
         self.assertTrue(shown.endswith(b"\r\x1b[K"), "the bar goes when the work is done")
 
     def test_a_terminal_that_clears_no_lines(self):
         for kind in ("dumb", "", None):
-            ours, theirs = pty.openpty()
             env = {name: value for name, value in os.environ.items() if name != "TERM"}
-            process = self.start("--alpha", "2" if kind else "3", stderr=theirs,
-                                 env=env if kind is None else {**env, "TERM": kind})
-            os.close(theirs)
-            shown = b""
-            while True:
-                try:
-                    part = os.read(ours, 4096)
-                except OSError:  # the other end is closed
-                    break
-                if not part:
-                    break
-                shown += part
-            os.close(ours)
-            self.assertEqual(process.wait(), 0)
+            shown = self.shown_on_terminal("--alpha", "2" if kind else "3",
+                                           env=env if kind is None else {**env, "TERM": kind})
             self.assertRegex(shown, rb"^ *\d+ % walking stage")
             self.assertNotIn(b"\x1b", shown)
             shutil.rmtree(self.here / "out")
