@@ -50,6 +50,18 @@ TEST(ClassMatch, NamesThatFoldToOneMustBeExact) {
   EXPECT_EQ(match({"a", "an", "the"}, {"The", "An", "A"}), (Places{2, 1, 0}));
 }
 
+TEST(ClassMatch, TakesEqualListsAsTheyStand) {
+  std::string note;
+  EXPECT_EQ(
+      match({"crane", "maillot", "crane"}, {"crane", "maillot", "crane"}, note), (Places{0, 1, 2}));
+  EXPECT_EQ(note, "");
+  tests::expect_parts(
+      tests::error_of([] {
+        match({"crane", "ox", "crane"}, {"crane", "crane", "ox"});
+      }),
+      "not the same classes");
+}
+
 TEST(ClassMatch, TakesNumbersWhereOneSideSaysNothing) {
   for (const auto& names :
        {Names{"LABEL_0", "LABEL_1"}, Names{"0", "1"}, Names{"class 0", "class 1"}}) {

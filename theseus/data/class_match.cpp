@@ -98,6 +98,9 @@ std::vector<int64_t> match_classes(
       std::ssize(names) == classes.count, classes.whose, " has ", classes.count, " classes and ",
       classes.theirs, " ", names.size(), ": ", listed(classes.names), "; ", listed(names),
       classes.otherwise);
+  if (classes.names == names) {  // also where a name occurs twice
+    return as_they_stand(names.size());
+  }
   auto found = found_by_name(classes.names, names, [](const std::string& name) { return name; });
   found = found.empty() ? found_by_name(classes.names, names, plain) : found;
   if (!found.empty()) {

@@ -18,7 +18,7 @@ struct Classes {
 };
 
 // The class of `classes` that each of `names` is. Names are the same when they differ only in case, spaces, underscores,
-// hyphens or an article at their beginning. Where the names of one side say nothing (there are none, or all are numbers or
+// hyphens or an article at their beginning; lists that are equal as they stand need no names that differ. Where the names of one side say nothing (there are none, or all are numbers or
 // like LABEL_0) and are not the other's, class i is class i. Throws InputError that gives both lists when counts or
 // names differ. `note` gets what a reader should know: that classes were taken by their numbers, or stand in another
 // order; else it stays as it is.
