@@ -7,7 +7,7 @@ import statistics
 import support
 from digits import DigitsTest
 from pair import PairTest, images
-from support import read_safetensors, tensor, write_safetensors
+from support import change_json, read_safetensors, tensor, write_safetensors
 
 
 class Diagnose(PairTest):
@@ -60,6 +60,24 @@ class Diagnose(PairTest):
         self.assertNotEqual(found["verdict"], "works")
         mean = statistics.mean(space["centred"] for space in found["spaces"])
         self.assertLess(mean, 0.8)
+
+    def test_tuned_of_noise(self):
+        """Whatever carries it over, random weights are no fine-tune; and who named the source is said."""
+        noise = self.here / "noise"
+        shutil.copytree(self.models / "tuned", noise)
+        change_json(noise / "config.json", {"_name_or_path": str(self.models / "base")})
+        self.there = list(self.here.iterdir())
+        generator = random.Random(3)
+        weights = read_safetensors(noise / "model.safetensors")
+        write_safetensors(noise / "model.safetensors", {
+            name: tensor(one.dtype, one.shape, [generator.gauss(0, 0.1) for _ in one.values()])
+            if len(one.shape) > 1 else one for name, one in weights.items()})
+        found = json.loads(self.diagnose("--json", tuned=noise, source=None))
+        self.assertIn(found["verdict"], ("may work", "will not work"))
+        notes = json.dumps(found["notes"])
+        self.assertIn("the tuned model hardly looks like a tune of this source", notes)
+        self.assertIn(str(self.models / "base"), notes)
+        self.assertIn("hardly looks like a tune", json.dumps(found["reasons"]))
 
     def test_constant_inputs(self):
         same = images(1)

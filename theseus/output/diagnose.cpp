@@ -24,6 +24,7 @@
 #include "theseus/output/record.h"
 #include "theseus/output/verdict.h"
 #include "theseus/transport/carry.h"
+#include "theseus/transport/kinship.h"
 #include "theseus/transport/schedule.h"
 
 namespace theseus::output {
@@ -283,8 +284,14 @@ ordered_json diagnose_job(const JobOptions& options, const transport::Watch& wat
   require(!spaces.empty(), "the held-out inputs reach no space that the update needs");
   const auto distance = distance_of_bases(opened, plan);
   auto notes = opened.update->notes();
+  if (!options.source_note.empty()) {
+    notes.insert(notes.begin(), options.source_note);
+  }
   const auto agreement = agreement_of(options, opened, split.second, carried, notes);
-  const auto verdict = judge(spaces, distance, agreement);
+  const auto kinship = transport::notes_on_kinship(
+      transport::kinship_of(*opened.update, opened.source.architecture()));
+  notes.insert(notes.end(), kinship.begin(), kinship.end());
+  const auto verdict = judge(spaces, distance, agreement, kinship.empty());
   record["verdict"] = verdict.word;
   record["reasons"] = verdict.reasons;
   record["spaces"] = spaces;

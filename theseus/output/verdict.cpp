@@ -132,7 +132,8 @@ std::string about_agreement(const Agreement& found, const std::string& word) {
 Verdict judge(
     const ordered_json& spaces,
     const BaseDistance& distance,
-    const std::optional<Agreement>& agreement) {
+    const std::optional<Agreement>& agreement,
+    bool akin) {
   const auto sum = sum_up(spaces);
   Verdict verdict{.word = decided_by(agreement)};
   const bool decided = !verdict.word.empty();
@@ -179,6 +180,12 @@ Verdict judge(
       sum.short_of_rows,
       "too few rows: the statistics do not determine where most of the update lies, worst in ");
   doubt(sum.narrow, "the target is narrower, and most of the update does not fit, worst in ");
+  if (!akin) {
+    reasons.emplace_back(
+        "the tuned model hardly looks like a tune of the source, or parts of it do not (see the "
+        "notes): what is carried may be no skill");
+    verdict.word = verdict.word == "will not work" ? verdict.word : "may work";
+  }
   return verdict;
 }
 

@@ -17,11 +17,13 @@ struct Verdict {
 };
 
 // From the rows that diagnose_job gives, of which there is at least one. An agreement that is certain decides; the
-// cosines of activations do where there is none. docs/diagnose.md says on how
+// cosines of activations do where there is none. Not `akin`: the update is hardly one of fine-tuning, and whatever carries
+// it over may work at best. docs/diagnose.md says on how
 // few settings the thresholds rest.
 Verdict judge(
     const nlohmann::ordered_json& spaces,
     const BaseDistance& distance,
-    const std::optional<Agreement>& agreement = std::nullopt);
+    const std::optional<Agreement>& agreement = std::nullopt,
+    bool akin = true);
 
 }  // namespace theseus::output
