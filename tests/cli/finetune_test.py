@@ -7,7 +7,8 @@ import time
 
 import support
 from digits import DigitsTest
-from support import CommandTest, change_json, change_weights, read_safetensors, tensor
+from support import (
+    PROGRAM, CommandTest, change_json, change_weights, read_safetensors, tensor, unprepared)
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz",
          *(f"##{letter}" for letter in "abcdefghijklmnop"), "good", "bad", "day", "night", "the"]
@@ -114,6 +115,40 @@ class Digits(DigitsTest):
             self.assertIn("of the update's square", (self.here / out / "README.md").read_text())
         coarse = self.finetune(model=half, out="coarse")  # the same base, and steps it can hold
         self.assertEqual(coarse["output_dtype"]["written"], "float16")
+        self.assertIn("in the base's float16", json.dumps(self.record_of("of_F32")["notes"]))
+        # A head that begins anew says nothing of what the rest learnt.
+        record = self.finetune("--head", "new", model=half, out="head", rate="1e-6", steps=3)
+        self.assertEqual(record["output_dtype"]["written"], "float32")
+
+    def record_of(self, out):
+        return json.loads((self.here / out / "theseus.json").read_text())
+
+    def test_nothing_learnt(self):
+        """Steps that are lost in the weights are no training; a new head is one by itself."""
+        words = ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
+                 "--validation", "val", "--steps", "2", "--batch-size", "4", "--quiet"]
+        half = ["--output-dtype", "float16", "--lr", "1e-9"]
+        for more in (["--lr", "1e-30"], half):
+            done = self.theseus(*words, *more, "--fresh", "--out", self.here / "none", exit=2)
+            for part in ("nothing of what was learnt arrives", "--lr", "--steps"):
+                self.assertIn(part, done.stderr)
+            self.assertFalse((self.here / "none").exists())
+        self.theseus(*words, *half, "--head", "new", "--out", self.here / "head")
+
+    def test_a_process_that_nobody_prepared(self):
+        """Whatever runs models says so in its record."""
+        jobs = {"finetune": ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
+                             "--steps", "1", "--batch-size", "4", "--out", self.here / "finetune"],
+                "align": self.words("align", "align", tuned=None),
+                "imitate": self.words("imitate", "imitate", calibration=self.models / "digits")}
+        for name, words in jobs.items():
+            done = subprocess.run([PROGRAM, *map(str, words), "--quiet", "--json"], text=True,
+                                  env=unprepared(), capture_output=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            record = self.here / name / ("alignment.json" if name == "align" else "theseus.json")
+            notes = json.loads(record.read_text())["notes"]
+            self.assertEqual(sum("was not started by the program theseus" in note for note in notes), 1,
+                             (name, notes))
 
     def test_recipe(self):
         """What was written says how, and 'run' repeats it from anywhere, to the same bytes."""

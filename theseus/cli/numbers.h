@@ -9,8 +9,8 @@ namespace theseus::cli {
 
 constexpr const char* kOutputDtypeHelp =
     "what a model is stored in: auto (the base's own, or float32 where more than 5 % of the "
-    "update's "
-    "square would be lost to rounding), target (the base's own), float32, bfloat16 or float16";
+    "update's square would be lost to rounding), target (the base's own), float32, bfloat16 or "
+    "float16";
 
 // Checks of CLI11: an empty text, or what is wrong.
 

@@ -215,7 +215,7 @@ std::string result_text(const ordered_json& record, const std::string& out) {
         record.at("update").at("carried_norm").get<double>(),
         100 * record.at("update").at("left_behind_share").get<double>());
   }
-  if (record.contains("rounding_loss")) {
+  if (record.contains("output_dtype")) {
     const auto& stored = record.at("output_dtype");
     text += fmt::format(
         "stored in    {}; {:.3g} % of the update's square is lost to rounding\n",
@@ -246,7 +246,7 @@ std::string several_text(
         "behind{}{}\n",
         jobs[i].out.string(), update.at("norm").get<double>(),
         update.at("carried_norm").get<double>(), 100 * update.at("left_behind_share").get<double>(),
-        records[i].contains("rounding_loss")
+        records[i].contains("output_dtype")
             ? fmt::format(
                   ", {:.3g} % lost by rounding to {}",
                   100 * records[i].at("output_dtype").at("lost").get<double>(),

@@ -111,8 +111,7 @@ void TransportOptions::add_calibration(CLI::App& app) {
   app.add_option(
          "--calibration", job_.calibration,
          "examples, without labels unless --labels is given: images or text as 'theseus evaluate "
-         "--data' reads them, or a "
-         "safetensors file with inputs for both models")
+         "--data' reads them, or a safetensors file with inputs for both models")
       ->type_name("DATA");
   app.add_option(
          "--split", job_.split,
@@ -204,8 +203,7 @@ void TransportOptions::add_maps(CLI::App& app) {
   app.add_option(
       "--depth", depth_,
       "where depths differ: match blocks by similarity and share updates out (default), repeat "
-      "them "
-      "whole, or interpolate the source");
+      "them whole, or interpolate the source");
 }
 
 void TransportOptions::add(CLI::App& app, For command) {
@@ -257,8 +255,7 @@ void TransportOptions::add(CLI::App& app, For command) {
   app.add_option(
       "--memory", memory_,
       "compute with at most this much, as in 8GB (default: what is free): sums, hidden states, "
-      "maps "
-      "and the weights in use; files that are mapped come and go in what else is free");
+      "maps and the weights in use; files that are mapped come and go in what else is free");
   if (command != For::kAlign) {
     app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
         ->capture_default_str();
@@ -282,8 +279,7 @@ void TransportOptions::add(CLI::App& app, For command) {
   app.add_option(
          "--dtype", dtype_,
          "run the models in float32, bfloat16, float16 or, on a GPU, tf32; what is coarser moves "
-         "weak "
-         "directions, and the update by some percent")
+         "weak directions, and the update by some percent")
       ->capture_default_str();
   add_device(app, device_);
   app.add_option("--threads", threads_, "processor threads (default: all)")

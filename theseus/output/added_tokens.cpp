@@ -105,8 +105,8 @@ AddedTokens added_tokens(const JobOptions& options, const Opened& opened) {
   if (added.fits) {
     added.notes.push_back(
         "the tuned model's tokenizer files and chat template lie beside the output; the rows of "
-        "the "
-        "added tokens are the target's own, which nobody trained: train them before they are used");
+        "the added tokens are the target's own, which nobody trained: train them before they are "
+        "used");
   } else {
     added.notes.push_back(c10::str(
         "the output keeps the target's tokenizer: ",

@@ -333,7 +333,6 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   record["update"] = describe_update(plan_, opened_);
   record["update"]["carried_norm"] = carried_norm(record["parameters"]);
   if (written) {
-    record["rounding_loss"] = written->rounding_loss;
     record["output_dtype"] = describe_storage(*storage_, addition.lost());
   }
   if (maps_->mask) {

@@ -8,6 +8,7 @@
 
 #include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
+#include "theseus/base/machine_notes.h"
 #include "theseus/checkpoint/write.h"
 #include "theseus/output/config_file.h"
 #include "theseus/output/job_notes.h"
@@ -145,7 +146,6 @@ void write_tensors(
   const auto written = write_model(target, directory, deltas, given.job.alpha, {}, storage.layout);
   work.check_result([&] { require_arrival(written.addition, given.job.alpha, storage.written); });
   copy_side_files(target, directory, {kRecordFile, kRecipeFile, kCardFile});
-  record["rounding_loss"] = written.rounding_loss;
   record["output_dtype"] = describe_storage(storage, written.addition.lost());
   note(notes_on_size(written.addition));
   note(notes_on_storage(storage, written.addition.lost()));
@@ -218,6 +218,9 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
     record["notes"].push_back(
         "no --familiar examples: the map between the models saw only inputs of the new kind, which "
         "the bases may read badly");
+  }
+  for (const auto& note : machine_notes(job.placement.device, job.placement.dtype)) {
+    record["notes"].push_back(note);
   }
   work.keep();
   write_tensors(given, opened, found, work, record);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "theseus/base/error.h"
+#include "theseus/base/machine_notes.h"
 #include "theseus/output/carriage.h"
 #include "theseus/output/carried_files.h"
 #include "theseus/output/follow.h"
@@ -253,7 +254,9 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   const auto gradients = notes_on_gradients(options, opened, record["spaces"]);
   notes.insert(notes.end(), gradients.begin(), gradients.end());
   for (const auto& more :
-       {notes_on_schedule(options, opened, schedule), notes_on_examples(opened)}) {
+       {notes_on_schedule(options, opened, schedule),
+        machine_notes(options.placement.device, options.placement.dtype),
+        notes_on_examples(opened)}) {
     notes.insert(notes.end(), more.begin(), more.end());
   }
   record["notes"] = notes;

@@ -51,6 +51,16 @@ std::string percent(double share) {
   return fmt::format("{:.3g} %", 100 * share);
 }
 
+void require_seen(
+    const Addition& addition, at::ScalarType stored, const std::string& what, const char* advice) {
+  const double unseen = stored == at::kDouble ? 0 : kUnseen * kUnseen * addition.base_squared;
+  require(
+      addition.norm_squared > unseen && addition.lost() < kVanished, "nothing of ", what,
+      " the norm ", std::sqrt(addition.norm_squared), ", beside weights with the norm ",
+      std::sqrt(addition.base_squared), ", and rounding to ", dtype_name(stored), " takes ",
+      percent(addition.lost()), " of its square; give ", advice, ", or a wider --output-dtype");
+}
+
 }  // namespace
 
 OutputDtype parse_output_dtype(const std::string& word) {
@@ -169,17 +179,19 @@ ordered_json describe_storage(const Storage& storage, double lost) {
   return about;
 }
 
-std::vector<std::string> notes_on_storage(const Storage& storage, double lost) {
+std::vector<std::string> notes_on_storage(
+    const Storage& storage, double lost, const std::string& whose) {
   const auto own = dtype_name(storage.own), written = dtype_name(storage.written);
   std::vector<std::string> notes;
   if (storage.would_lose > 0) {
     notes.push_back(c10::str(
-        "the output is stored in float32: in the target's ", own, " ", percent(storage.would_lose),
+        "the output is stored in float32: in the ", whose, "'s ", own, " ",
+        percent(storage.would_lose),
         " of the update's square would be lost to rounding; '--output-dtype target' writes ", own,
         " all the same"));
   } else if (storage.written != storage.own) {
-    notes.push_back(
-        c10::str("the output is stored in ", written, ", as was asked for; the target is ", own));
+    notes.push_back(c10::str(
+        "the output is stored in ", written, ", as was asked for; the ", whose, " is ", own));
   }
   if (lost > kMuchLost && is_half(storage.written)) {
     notes.push_back(c10::str(
@@ -200,13 +212,14 @@ void require_not_zero(const Addition& addition) {
 }
 
 void require_arrival(const Addition& addition, double alpha, at::ScalarType stored) {
-  const double unseen = stored == at::kDouble ? 0 : kUnseen * kUnseen * addition.base_squared;
-  require(
-      addition.norm_squared > unseen && addition.lost() < kVanished,
-      "nothing of the update arrives: times alpha ", alpha, " it has the norm ",
-      std::sqrt(addition.norm_squared), ", beside weights with the norm ",
-      std::sqrt(addition.base_squared), ", and rounding to ", dtype_name(stored), " takes ",
-      percent(addition.lost()), " of its square; give a larger --alpha, or a wider --output-dtype");
+  require_seen(
+      addition, stored, c10::str("the update arrives: times alpha ", alpha, " it has"),
+      "a larger --alpha");
+}
+
+void require_learnt(const Addition& addition, at::ScalarType stored) {
+  require_seen(
+      addition, stored, "what was learnt arrives: it has", "a larger --lr or more --steps");
 }
 
 std::vector<std::string> notes_on_size(const Addition& addition) {

@@ -58,11 +58,15 @@ Addition try_adding(
 nlohmann::ordered_json plan_storage(const model::Model& target, OutputDtype asked);
 // Of the record: {"asked", "target", "written", "lost", and where float32 was chosen "would_be_lost"}.
 nlohmann::ordered_json describe_storage(const Storage& storage, double lost);
-// What a reader should know of it; empty where little is lost and nothing was asked for.
-std::vector<std::string> notes_on_storage(const Storage& storage, double lost);
+// What a reader should know of it; empty where little is lost and nothing was asked for. `whose`: the model that the
+// update is added to.
+std::vector<std::string> notes_on_storage(
+    const Storage& storage, double lost, const std::string& whose = "target");
 
 // Throws InputError when nothing of an update arrives in `stored`, or so little that it is none.
 void require_arrival(const Addition& addition, double alpha, at::ScalarType stored);
+// The same of what a training learnt.
+void require_learnt(const Addition& addition, at::ScalarType stored);
 // The same of an update alone, which is neither scaled nor rounded: only zeros are nothing.
 void require_not_zero(const Addition& addition);
 // A warning where the update is larger than the weights that it is added to.

@@ -6,6 +6,7 @@
 #include <c10/util/StringUtil.h>
 #include <fmt/format.h>
 
+#include "theseus/base/machine_notes.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/evaluate/evaluate.h"
 #include "theseus/output/model_card.h"
@@ -160,10 +161,12 @@ ordered_json describe_training(
   }
   if (subject.written != nullptr) {
     record["norm"] = subject.written->norm;
-    record["rounding_loss"] = subject.written->rounding_loss;
     record["output_dtype"] = subject.written->storage;
   }
   record["notes"] = notes_on(record, how.metric, subject);
+  for (const auto& note : machine_notes(options.placement.device, options.placement.dtype)) {
+    record["notes"].push_back(note);
+  }
   return record;
 }
 

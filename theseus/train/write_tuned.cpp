@@ -51,6 +51,10 @@ bool is_put_in(const Head& head) {
   return head.kind == Head::Kind::kNew && !head.beside;
 }
 
+bool is_of_head(const Head& head, const std::string& tensor) {
+  return tensor == head.module + ".weight" || tensor == head.module + ".bias";
+}
+
 // "module.": what a wrapper put before every name, which no library would read.
 std::string wrapper_of(const model::Architecture& architecture) {
   for (const auto& parameter : architecture.parameters) {
@@ -126,8 +130,7 @@ class TunedLayout {
 
   bool is_wanted(const Source& source) const {
     const auto& others = architecture_.not_run;
-    const bool head = source.tensor == head_.module + ".weight" ||
-                      source.tensor == head_.module + ".bias" ||
+    const bool head = is_of_head(head_, source.tensor) ||
                       std::find(others.begin(), others.end(), source.stored) != others.end();
     return !is_put_in(head_) || !head;
   }
@@ -181,9 +184,13 @@ output::Addition addition_of(
       .base_squared = square(was)};
 }
 
-// All of what was learnt, as `layout` would hold it.
+// All of what the base's tensors learnt, as `layout` would hold it. A new head begins at random, and what it replaces
+// says nothing of what it learnt.
 output::Addition all_learnt(
-    const model::Model& base, const Tensors& values, const output::ModelLayout& layout) {
+    const model::Model& base,
+    const Tensors& values,
+    const Head& head,
+    const output::ModelLayout& layout) {
   std::map<std::string, std::string> tensors;  // by stored name
   for (const auto& parameter : base.architecture().parameters) {
     tensors[parameter.stored] = parameter.tensor;
@@ -192,13 +199,11 @@ output::Addition all_learnt(
   for (const auto& entry : layout.entries) {
     const auto tensor = tensors.find(entry.name);
     const auto value = tensor == tensors.end() ? values.end() : values.find(tensor->second);
-    if (value == values.end()) {
+    if (value == values.end() || (is_put_in(head) && is_of_head(head, tensor->second))) {
       continue;
     }
     const auto before = base.checkpoint().tensor(entry.name);
-    if (before.sizes() == value->second.sizes()) {  // else a new head in the place of another
-      all.add(addition_of(before, value->second.detach().cpu(), entry.dtype));
-    }
+    all.add(addition_of(before, value->second.detach().cpu(), entry.dtype));
   }
   return all;
 }
@@ -220,8 +225,9 @@ WrittenTuned write_tuned(
     const fs::path& directory) {
   return with_context("writing the tuned model to " + directory.string(), [&] {
     const c10::NoGradGuard no_gradients;
-    const auto storage = output::choose_storage(
-        base, dtype, [&](const output::ModelLayout& own) { return all_learnt(base, values, own); });
+    const auto storage = output::choose_storage(base, dtype, [&](const output::ModelLayout& own) {
+      return all_learnt(base, values, head, own);
+    });
     const TunedLayout tuned(base, head, storage.layout);
     output::Addition learnt;
     const auto value_of = [&](const checkpoint::Entry& entry) {
@@ -253,9 +259,11 @@ WrittenTuned write_tuned(
             directory, tuned.layout.files, tuned.layout.entries, value_of)};
     written.left_out = output::copy_side_files(base, directory, kOurs).left_out;
     written.norm = std::sqrt(learnt.norm_squared);
-    written.rounding_loss = std::sqrt(learnt.lost());
+    if (!head.added()) {  // else that is what was learnt, whatever became of the rest
+      output::require_learnt(learnt, storage.written);
+    }
     written.storage = output::describe_storage(storage, learnt.lost());
-    written.notes = output::notes_on_storage(storage, learnt.lost());
+    written.notes = output::notes_on_storage(storage, learnt.lost(), "base");
     const auto corrected =
         output::set_config_dtype(base, directory, output::dtype_name(storage.written));
     written.notes.insert(written.notes.end(), corrected.begin(), corrected.end());

@@ -16,7 +16,6 @@ namespace theseus::train {
 struct WrittenTuned {
   std::vector<std::string> files;
   double norm = 0;                    // |tuned - base| of what the base has
-  double rounding_loss = 0;           // share of it that the stored dtype could not hold
   nlohmann::ordered_json storage;     // see output::describe_storage
   std::vector<std::string> notes;     // on that
   std::vector<std::string> left_out;  // side files that a reader may miss, and why
@@ -26,7 +25,7 @@ struct WrittenTuned {
 // own layout, and in the base's dtypes or in others (see output::choose_storage), which the config then says. Side files
 // are copied bit for bit, and so are other tensors in the base's dtypes. With a new head the config beside them says so, names get the prefix that the family's library gives an encoder
 // with a head, and heads for other purposes are left out. A head beside the encoder is written beside it.
-// Throws InputError when it cannot be written, NumericError when a value is not finite in its dtype.
+// Throws InputError when it cannot be written or nothing of what was learnt arrives in it, NumericError when a value is not finite in its dtype.
 WrittenTuned write_tuned(
     const model::Model& base,
     const Tensors& values,
