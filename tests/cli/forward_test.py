@@ -144,8 +144,8 @@ class Inputs(support.CommandTest):
     def refuse(self, case, inputs, says, *arguments):
         model = case if isinstance(case, pathlib.Path) else CASES / case
         file = self.write("inputs.safetensors", inputs) if isinstance(inputs, dict) else inputs
-        self.refused("forward", model, "--inputs", file, "--out", "out.safetensors", "--force", *arguments,
-                     says=says)
+        self.refused("forward", model, "--inputs", file, "--out", "out.safetensors", "--force",
+                     *arguments, says=says)
 
     def test_unknown_name(self):
         self.refuse("mistral", {"input_idz": ids([4, 5])}, [
