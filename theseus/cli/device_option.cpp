@@ -34,11 +34,12 @@ void add_device(CLI::App& app, std::string& device) {
       ->capture_default_str();
 }
 
-c10::Device device_of(const std::string& text, bool quiet, const std::filesystem::path& model) {
+c10::Device device_of(
+    const std::string& text, bool quiet, const std::filesystem::path& model, int64_t copies) {
   if (text != "auto") {
     return parse_device(text);
   }
-  const auto chosen = choose_device(model.empty() ? 0 : bytes_below(model));
+  const auto chosen = choose_device(model.empty() ? 0 : copies * bytes_below(model));
   if (!chosen.why.empty() && !quiet && cluster::find_place().first()) {
     std::fprintf(stderr, "%s\n", chosen.why.c_str());
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -12,7 +13,11 @@ namespace theseus::cli {
 void add_device(CLI::App& app, std::string& device);
 
 // The device of --device. With "auto" the choice is said on stderr where there is a GPU, unless `quiet`. `model`: a
-// model that is kept whole on the device, or nothing. Throws InputError.
-c10::Device device_of(const std::string& text, bool quiet, const std::filesystem::path& model = {});
+// model that is kept whole on the device, so many times, or nothing. Throws InputError.
+c10::Device device_of(
+    const std::string& text,
+    bool quiet,
+    const std::filesystem::path& model = {},
+    int64_t copies = 1);
 
 }  // namespace theseus::cli

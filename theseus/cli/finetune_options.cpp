@@ -139,8 +139,11 @@ train::FinetuneOptions FinetuneOptions::read(bool quiet) const {
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));
   }
+  // Weights that are learnt have a float32 leaf, a gradient and two moments beside them.
+  constexpr int64_t kLearnt = 5;
   result.placement = {
-      .device = device_of(device_, quiet, result.model), .dtype = parse_compute_dtype(dtype_)};
+      .device = device_of(device_, quiet, result.model, result.rank > 0 ? 1 : kLearnt),
+      .dtype = parse_compute_dtype(dtype_)};
   result.version = THESEUS_VERSION;
   result.words = given_options(*app_);
   result.recipe = recipe_of(*app_);

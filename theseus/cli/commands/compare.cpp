@@ -103,7 +103,7 @@ int run(const Options& options) {
     at::set_num_threads(static_cast<int>(options.threads));
   }
   compare.evaluate.feed.threads = at::get_num_threads();
-  compare.job.placement.device = device_of(options.device, options.quiet);
+  compare.job.placement.device = device_of(options.device, options.quiet, compare.job.target);
   compare.job.version = THESEUS_VERSION;
   say_when_interrupted(
       "interrupted (cells that are measured are kept in " + options.out +
