@@ -35,6 +35,7 @@ class Align(PairTest):
         self.assertEqual(record["calibration"]["sequences"], 16)
         text = self.theseus(*self.words("plan", calibration=None, source=None, alignment=maps))
         self.assertIn("parameters   24 carried, 48 kept", text.stdout)
+        self.assertRegex(text.stdout, r"(?m)^time         about .* on (cpu|cuda)")
 
     def test_several_updates(self):
         """Each as it would be carried alone; those that are there are not carried again."""

@@ -170,8 +170,7 @@ std::string plan_text(const ordered_json& plan, bool every) {
   if (plan.contains("seconds")) {
     text += fmt::format(
         "time         about {} on {}, when nothing else runs there\n",
-        duration_text(plan.at("seconds").get<double>()),
-        plan.at("schedule").at("memory_of").get<std::string>());
+        duration_text(plan.at("seconds").get<double>()), plan.at("device").get<std::string>());
   }
   text += fmt::format(
       "disk         {} for the output as {} and what is kept until then\n",

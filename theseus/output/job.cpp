@@ -65,6 +65,17 @@ class Library {
   fs::path path_;
 };
 
+// Of the passes of both models that a schedule counts, those that a job takes. A model that learns goes forward and back
+// through every example once more, which is as long as three passes.
+double passes_of(const JobOptions& options, const Opened& opened, double forward) {
+  const auto& needs = maps::method(options.align.method).needs;
+  const auto target = static_cast<double>(opened.target.parameter_count());
+  const auto both = target + static_cast<double>(opened.source.parameter_count());
+  const bool masks = mask_of(options) != gradient::Mask::kNone;
+  const double learning = needs.gradients ? 1 : masks ? target / both : 0;
+  return forward * ((needs.moments ? 1 : 0) + 3 * learning);
+}
+
 // Weights that are read, and what is written.
 int64_t bytes_moved(const Opened& opened, int64_t written) {
   for (const auto* model : {&opened.source, &opened.target}) {
@@ -95,12 +106,22 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
     const auto schedule = maps.aligner->schedule(transport::spaces_of(plan));
     record["schedule"] = describe_schedule(schedule, options.placement.device);
     record["disk_bytes"] = disk_needed(write, options.output_dtype, opened.target, plan, &schedule);
+    auto cost = schedule.cost;
+    cost.forward = passes_of(options, opened, cost.forward);
+    record["device"] = c10::str(options.placement.device);
     record["seconds"] = transport::seconds_of(
-        schedule.cost, bytes_moved(opened, record["disk_bytes"].get<int64_t>()),
+        cost, bytes_moved(opened, record["disk_bytes"].get<int64_t>()),
         transport::measure_rates(options.placement.device, options.placement.dtype));
   } else {
     record["depth"] = opened.alignment->about().at("depth");
     record["disk_bytes"] = disk_needed(write, options.output_dtype, opened.target, plan, nullptr);
+    if (opened.update && mask_of(options) == gradient::Mask::kNone) {  // else examples are learnt
+      record["device"] = c10::str(options.placement.device);
+      record["seconds"] = transport::seconds_of(
+          {.carry = transport::carrying_cost(transport::loads_of(plan, &*opened.update))},
+          bytes_moved(opened, record["disk_bytes"].get<int64_t>()),
+          transport::measure_rates(options.placement.device, options.placement.dtype));
+    }
   }
   if (opened.calibration) {
     record["examples"] = describe_examples(options, opened);

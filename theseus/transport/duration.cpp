@@ -27,6 +27,21 @@ Rates measure_rates(c10::Device device, c10::ScalarType dtype_of_passes) {
   return rates;
 }
 
+double carrying_cost(const std::vector<Load>& loads) {
+  double cost = 0;
+  for (const auto& load : loads) {
+    const auto &from = load.source->shape, &to = load.target->shape;
+    for (size_t axis = 0; axis < 2 && from.size() == 2 && to.size() == 2; ++axis) {
+      const auto other = axis == 0 ? from[1] : to[0];  // the first axis is carried first
+      const auto rows = load.rank > 0 ? load.rank : other;
+      cost += model::is_fixed(load.target->axes[axis])
+                  ? 0
+                  : 2.0 * static_cast<double>(rows) * static_cast<double>(from[axis] * to[axis]);
+    }
+  }
+  return cost;
+}
+
 double seconds_of(const Cost& cost, int64_t bytes, const Rates& rates) {
   return kStart + cost.forward / (kForward * rates.passes) +
          cost.statistics / (kStatistics * rates.float32) +

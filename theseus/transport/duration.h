@@ -1,8 +1,11 @@
 #pragma once
 
+#include <vector>
+
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include "theseus/transport/plan.h"
 #include "theseus/transport/schedule.h"
 
 namespace theseus::transport {
@@ -16,6 +19,9 @@ struct Rates {
 
 // Measured on the device in a fraction of a second, with all threads.
 Rates measure_rates(c10::Device device, c10::ScalarType dtype_of_passes);
+
+// Operations that carry these through maps that are matrices.
+double carrying_cost(const std::vector<Load>& loads);
 
 // Seconds that a job takes which costs this and reads and writes so many bytes: within a factor of two where
 // nothing else uses the machine.
