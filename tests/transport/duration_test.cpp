@@ -25,6 +25,16 @@ TEST(Duration, HalvesOnAMachineTwiceAsFast) {
   EXPECT_NEAR(seconds_of(cost, 0, kRates) / seconds_of(cost, 0, twice), 2, 0.01);
 }
 
+TEST(Duration, CarryingCountsProductsWithMaps) {
+  const model::Parameter from = {.shape = {3, 5}, .axes = {"mlp", "stream"}};
+  const model::Parameter to = {.shape = {7, 11}, .axes = {"mlp", "stream"}};
+  EXPECT_EQ(carrying_cost({{&from, &to, 0}}), 2 * (5 * 3 * 7 + 7 * 5 * 11));
+  EXPECT_EQ(carrying_cost({{&from, &to, 2}}), 2 * (2 * 3 * 7 + 2 * 5 * 11));
+  const model::Parameter table = {.shape = {9, 5}, .axes = {"<vocabulary>", "stream"}};
+  const model::Parameter wider = {.shape = {9, 11}, .axes = {"<vocabulary>", "stream"}};
+  EXPECT_EQ(carrying_cost({{&table, &wider, 0}}), 2 * 9 * 5 * 11);
+}
+
 TEST(Duration, RatesOfThisMachineAreMeasured) {
   const auto rates = measure_rates(c10::kCPU, c10::kFloat);
   EXPECT_EQ(rates.passes, rates.float32);
