@@ -118,6 +118,22 @@ class Compare(DigitsTest):
         self.refused(*self.compare("--seed", "6", "--fresh", methods="none"), says=[
             alike, "--fresh replaces only what theseus wrote"])
         alike.unlink()
+        calibration = self.here / "c" / "calibration-digits-3.safetensors"
+        note = self.here / "c" / "cells" / "digits-pad-0.partial" / "notes.txt"
+        note.parent.mkdir()
+        for path in (calibration, note):
+            path.write_text("precious")
+            self.refused(*self.compare("--seed", "6", "--fresh", methods="none"), says=[
+                path.parent if path == note else path, "--fresh replaces only what theseus wrote"])
+            path.unlink()
+        note.parent.rmdir()
+        for name in ("compare.json", "cells/digits-none-0.json"):
+            record = self.here / "c" / name
+            before = record.read_text()
+            record.write_text(before.replace("{", '{"mine": 1,', 1))
+            self.refused(*self.compare("--seed", "6", "--fresh", methods="none"), says=[
+                record, "--fresh replaces only what theseus wrote"])
+            record.write_text(before)
         self.table(*self.compare("--seed", "6", "--fresh", methods="none"))
         for name in mine:
             self.assertEqual((self.here / "c" / name).read_text(), "of somebody else")

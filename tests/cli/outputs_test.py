@@ -119,6 +119,13 @@ class Fresh(PairTest):
             for more in ([], ["--fresh"]):
                 self.refused(*self.words(), *more, says=["out.partial", "notes.txt"])
             shutil.rmtree(partial)
+        for name in ("output/mynote", "stages/notes.txt", "replaced/a/b.txt", "output/model.safetensors/x"):
+            (partial / name).parent.mkdir(parents=True)
+            (partial / name).write_text("keep")
+            (partial / "lock").write_text("theseus\n")
+            for more in ([], ["--fresh"]):
+                self.refused(*self.words(), *more, says=["out.partial", name])
+            shutil.rmtree(partial)
         elsewhere = self.here / "elsewhere"
         elsewhere.mkdir()
         partial.symlink_to(elsewhere)
@@ -213,6 +220,9 @@ class Finished(PairTest):
         (partial / "carried-0.json").write_text("[]")
         (partial / ".walk.safetensors.7.0.tmp").write_bytes(bytes(1 << 20))
         (partial / "output").mkdir()
+        (partial / "copied.json").write_text('["LICENSE"]')  # the names of what comes from the target
+        for name in ("LICENSE", ".LICENSE.7.0.tmp", "model.safetensors", "vocab.txt"):
+            (partial / "output" / name).write_text("half")
         printed = json.loads(self.theseus(*self.words(), "--json").stdout)
         self.assertTrue(printed["there_before"])
         self.assertEqual(printed["removed"], str(partial))

@@ -233,7 +233,7 @@ ordered_json known_cell(Column& column, const std::string& method, const fs::pat
     if (!fs::exists(file, ignored)) {
       write_record(file, cell(column, method, place));
     }
-    return ordered_json::parse(read_text_file(file, 1 << 20));
+    return read_record(file);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <regex>
 
+#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/output/work_directory.h"
@@ -16,6 +17,9 @@ using nlohmann::ordered_json;
 
 constexpr const char* kIdentity = "comparison.json";
 constexpr const char* kCells = "cells";
+constexpr const char* kTable = "compare.json";
+constexpr const char* kHash = "own_hash";  // of a record, in it: of everything else that it says
+constexpr int64_t kLongestRecord = 16 << 20;
 
 bool holds_results(const fs::path& directory) {
   const auto cells = output::entries_of(directory / kCells);
@@ -43,58 +47,95 @@ bool is_ours(const std::string& name, const std::string& kind, const std::string
   return name.starts_with(front) && std::regex_match(name.substr(front.size()), kRest);
 }
 
-// Whether a cell or an output beside it is as it was written, so that it may go.
-bool is_as_measured(const fs::path& cell) {
-  if (!fs::is_directory(fs::symlink_status(cell))) {
-    const auto found = fs::is_regular_file(fs::symlink_status(cell))
-                           ? ordered_json::parse(
-                                 read_text_file(cell, 1 << 20), nullptr, /*allow_exceptions=*/false)
-                           : ordered_json();
-    return found.is_object() && found.contains("metric");
-  }
-  const auto listed = output::find_listed(cell);
-  return cell.extension() == ".partial" ||
-         (!listed.record.is_null() && output::not_listed(cell, listed).empty());
+std::string text_of(const ordered_json& json) {
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-void require_as_measured(const fs::path& directory, const std::vector<std::string>& settings) {
-  for (const auto& name : settings) {
-    for (const auto& cell : output::entries_of(directory / kCells)) {
-      require(
-          !is_ours(cell.filename().string(), "", name) || is_as_measured(cell),
-          "--out: ", cell.string(),
-          " is called as a result would be, and theseus did not write it so; --fresh replaces only "
-          "what theseus wrote: move this away, or choose another directory");
-    }
-  }
+// With the hash of the rest, as write_record() leaves it.
+ordered_json certified(ordered_json json) {
+  json.erase(kHash);
+  json[kHash] = hash_of_text(text_of(json));
+  return json;
 }
 
-// What comparisons of these settings write, and nothing else that may lie there.
-void clear(const fs::path& directory, const std::vector<std::string>& settings) {
+// Whether a record, what was read for maps, or an update is as it was written, so that it may go.
+bool is_as_written(const fs::path& path) {
+  const auto status = fs::symlink_status(path);
+  if (fs::is_directory(status) && path.extension() == ".partial") {
+    return output::not_of_work(path).empty();
+  }
+  if (fs::is_directory(status)) {
+    const auto listed = output::find_listed(path);
+    return !listed.record.is_null() && output::not_listed(path, listed).empty();
+  }
+  if (!fs::is_regular_file(status)) {
+    return false;
+  }
+  if (path.extension() == ".safetensors") {
+    const auto about = read_record(path.string() + ".json");
+    return about.is_object() && about.value("of", "") == hash_of_file(path);
+  }
+  const auto text = read_text_file(path, kLongestRecord);
+  const auto found = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return found.is_object() && text == text_of(certified(found));
+}
+
+// What comparisons of these settings write, and nothing else that may lie there. What others are made of comes first.
+std::vector<fs::path> written_in(
+    const fs::path& directory, const std::vector<std::string>& settings) {
+  std::vector<fs::path> found;
   for (const auto& name : settings) {
     for (const auto& cell : output::entries_of(directory / kCells)) {
       if (is_ours(cell.filename().string(), "", name)) {
-        fs::remove_all(cell);
+        found.push_back(cell);
       }
     }
     for (const auto& file : output::entries_of(directory)) {
       const auto word = file.filename().string();
       if (is_ours(word, "calibration-", name) || is_ours(word, "familiar-", name)) {
-        fs::remove(file);
+        found.push_back(file);
       }
     }
   }
-  fs::remove(directory / kIdentity);
-  fs::remove(directory / "compare.json");
+  for (const char* name : {kTable, kIdentity}) {
+    if (fs::exists(fs::symlink_status(directory / name))) {
+      found.push_back(directory / name);
+    }
+  }
+  return found;
+}
+
+void clear(const fs::path& directory, const std::vector<std::string>& settings) {
+  const auto files = written_in(directory, settings);
+  for (const auto& file : files) {
+    require(
+        is_as_written(file), "--out: ", file.string(),
+        " is called as a result would be, and theseus did not write it, or it has changed since; "
+        "--fresh replaces only what theseus wrote: move this away, or choose another directory");
+  }
+  for (const auto& file : files) {
+    fs::remove_all(file);
+  }
 }
 
 }  // namespace
 
+ordered_json read_record(const fs::path& path) {
+  std::error_code ignored;
+  auto found = fs::is_regular_file(path, ignored)
+                   ? ordered_json::parse(
+                         read_text_file(path, kLongestRecord), nullptr, /*allow_exceptions=*/false)
+                   : ordered_json();
+  if (found.is_object()) {
+    found.erase(kHash);
+  }
+  return found;
+}
+
 void write_record(const fs::path& path, const ordered_json& json) {
   remove_abandoned(path);
   AtomicFile file(path);
-  file.append(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
-  file.append("\n");
+  file.append(text_of(certified(json)));
   file.commit();
 }
 
@@ -102,8 +143,7 @@ void take_place(const fs::path& directory, const ordered_json& identity, bool fr
   const auto file = directory / kIdentity;
   std::error_code error;
   if (fs::exists(file, error)) {
-    const auto found =
-        ordered_json::parse(read_text_file(file, 1 << 20), nullptr, /*allow_exceptions=*/false);
+    const auto found = read_record(file);
     require(
         found == identity || fresh || !holds_results(directory), "--out: ", directory.string(),
         " holds a comparison of something else, or with other options; choose another directory, "
@@ -112,7 +152,6 @@ void take_place(const fs::path& directory, const ordered_json& identity, bool fr
       auto names = names_in(found);
       const auto more = names_in(identity);  // or cells of an unreadable record would be taken
       names.insert(names.end(), more.begin(), more.end());
-      require_as_measured(directory, names);
       clear(directory, names);
     }
   } else {

@@ -11,7 +11,9 @@ namespace theseus::evaluate {
 void take_place(
     const std::filesystem::path& directory, const nlohmann::ordered_json& identity, bool fresh);
 
-// Whole or not at all.
+// Whole or not at all, with a hash that tells whether somebody has changed it since; the record without that. Null where
+// there is none, discarded where it is no JSON.
+nlohmann::ordered_json read_record(const std::filesystem::path& path);
 void write_record(const std::filesystem::path& path, const nlohmann::ordered_json& json);
 
 }  // namespace theseus::evaluate

@@ -1,6 +1,8 @@
 #include "theseus/evaluate/prepared_once.h"
 
+#include "theseus/base/content_hash.h"
 #include "theseus/base/file.h"
+#include "theseus/evaluate/compare_place.h"
 #include "theseus/output/opened.h"
 #include "theseus/stats/prepare.h"
 
@@ -49,13 +51,11 @@ ordered_json PreparedOnce::prepare(const output::JobOptions& job) const {
     remove_abandoned(file_);
     auto source = model::Model::open(job.source);
     auto target = model::Model::open(job.target);
-    const auto drawn = stats::prepare_calibration(
+    auto drawn = stats::prepare_calibration(
         output::choice_of(job), source, target, file_, [](int64_t, int64_t) {});
-    AtomicFile file(about());
-    file.append(drawn.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
-    file.commit();
+    write_record(about(), {{"drawn", std::move(drawn)}, {"of", hash_of_file(file_)}});
   }
-  return ordered_json::parse(read_text_file(about(), 1 << 20));
+  return read_record(about()).at("drawn");
 }
 
 }  // namespace theseus::evaluate

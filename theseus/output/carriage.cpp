@@ -163,6 +163,9 @@ void Carriage::begin(const transport::Watch& watch) {
     opened_.alignment->require_maps(transport::spaces_of(plan_));
   }
   work_->keep();
+  if (write_ == "model") {
+    work_->expect(names_of_output(opened_.target));
+  }
   // Hashing takes the host a while, in which a GPU can work.
   hashing_.emplace(device());
   hashing_->run([this] { work_->identify(); });

@@ -143,6 +143,7 @@ void write_tensors(
     return;
   }
   const auto storage = choose_storage(target, given.job.output_dtype, added_to);
+  work.expect(names_of_output(target));
   const auto written = write_model(target, directory, deltas, given.job.alpha, {}, storage.layout);
   work.check_result([&] { require_arrival(written.addition, given.job.alpha, storage.written); });
   copy_side_files(target, directory, {kRecordFile, kRecipeFile, kCardFile});

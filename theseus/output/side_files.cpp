@@ -9,6 +9,7 @@
 #include "theseus/base/file.h"
 #include "theseus/base/units.h"
 #include "theseus/checkpoint/tensor_file.h"
+#include "theseus/output/layout.h"
 #include "theseus/output/sentence_head.h"
 
 namespace theseus::output {
@@ -154,6 +155,17 @@ SideFiles copy_side_files(
     result.copied.push_back(name);
   }
   return result;
+}
+
+std::set<std::string> names_of_output(const model::Model& target) {
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : layout_of(target).files.file_of) {
+    names.insert(file);
+  }
+  for (const auto& [name, from] : candidates(target).files) {
+    names.insert(name);
+  }
+  return names;
 }
 
 std::string hash_of_copied_files(const model::Model& target, const std::set<std::string>& ours) {

@@ -17,6 +17,7 @@
 #include "theseus/base/file.h"
 #include "theseus/base/interrupts.h"
 #include "theseus/base/text.h"
+#include "theseus/output/added_tokens.h"
 #include "theseus/output/text_file.h"
 #include "theseus/output/written.h"
 
@@ -29,6 +30,7 @@ using nlohmann::ordered_json;
 constexpr int64_t kLongestJob = 16 << 20;
 constexpr size_t kShownNames = 5;
 constexpr const char* kJobFile = "job.json";
+constexpr const char* kCopiedFile = "copied.json";
 constexpr const char* kLockFile = "lock";
 constexpr std::string_view kLockText = "theseus\n";  // tells our directory from others
 constexpr const char* kFreshReplaces = " (--fresh replaces an earlier output)";
@@ -111,7 +113,7 @@ std::string difference(const ordered_json& was, const ordered_json& is) {
 // What a job writes into its directory; `.NAME.PID.NUMBER.tmp` is a file on the way to its name.
 bool is_of_work(const fs::path& path) {
   static const std::regex kFiles(
-      R"((\.)?(lock|solved|losses\.jsonl|(job|memory|route|carried-\d+)\.json|)"
+      R"((\.)?(lock|solved|losses\.jsonl|(job|memory|route|copied|carried-\d+)\.json|)"
       R"((walk|schedule|gradients|signs|training|best|imitated|carried-\d+|states-\d+-\d+)\.safetensors))"
       R"((\.\d+\.\d+\.tmp)?)");
   static const std::regex kFolders("output|stages|replaced");
@@ -126,17 +128,64 @@ bool is_temporary(const fs::path& path) {
   return path.filename().string().starts_with('.') && path.extension() == ".tmp";
 }
 
+// Of a name below OUT.partial/output or stages, whether a job writes there what is called so; `copied`: names that the
+// inputs have.
+bool is_of_output(const std::string& spelled, const std::set<std::string>& copied) {
+  static const std::regex kOnTheWay(R"((.*/)?\.([^/]+)\.\d+\.\d+\.tmp)");
+  static const std::regex kFiles(
+      R"(((maps|moments)-\d+|update|([^/]*/)?[^/]*model[^/]*)\.safetensors|.*\.safetensors\.index\.json|)"
+      R"((theseus|alignment|modules|([^/]*/)?([^/]*_)?config)\.json|recipe\.yaml|README\.md|losses\.jsonl)");
+  const auto name = std::regex_replace(spelled, kOnTheWay, "$1$2");
+  return std::regex_match(name, kFiles) || copied.contains(name) || is_tokenizer_file(name);
+}
+
+// What lies in a folder of unfinished work and is no job's. An output that was replaced may lie there, too.
+void add_strangers_below(
+    const fs::path& folder, const std::set<std::string>& copied, std::vector<std::string>& others) {
+  const auto listed = find_listed(folder);
+  const auto& record = listed.record;
+  const auto changed = record.is_null() ? std::vector<std::string>() : not_listed(folder, listed);
+  const std::set<std::string> unlisted(changed.begin(), changed.end());
+  std::error_code ignored;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
+    const auto name = entry.path().lexically_relative(folder).generic_string();
+    const bool was_listed = !record.is_null() && !unlisted.contains(name);
+    const auto status = entry.symlink_status(ignored);
+    const bool ours = fs::is_directory(status) || was_listed ||
+                      (fs::is_regular_file(status) && is_of_output(name, copied));
+    if (!ours) {
+      others.push_back((folder.filename() / name).generic_string());
+    }
+  }
+}
+
+std::set<std::string> names_copied_to(const fs::path& directory) {
+  std::set<std::string> names;
+  std::error_code ignored;
+  const auto file = directory / kCopiedFile;
+  if (fs::is_regular_file(fs::symlink_status(file, ignored))) {
+    for (const auto& name : ordered_json::parse(
+             read_text_file(file, kLongestJob), nullptr, /*allow_exceptions=*/false)) {
+      names.insert(name.is_string() ? name.get<std::string>() : "");
+    }
+  }
+  return names;
+}
+
 // Names of what is not a job's; all of them where nothing says that the directory is one.
 std::vector<std::string> strangers_in(const fs::path& directory) {
   std::vector<std::string> names, others;
+  std::error_code ignored;
+  const auto copied = names_copied_to(directory);
   for (const auto& entry : entries_of(directory)) {
     names.push_back(entry.filename().string());
     if (!is_of_work(entry)) {
       others.push_back(names.back());
+    } else if (fs::is_directory(entry, ignored)) {
+      add_strangers_below(entry, copied, others);
     }
   }
   const auto lock = directory / kLockFile;
-  std::error_code ignored;
   const auto size = fs::is_regular_file(lock, ignored) ? fs::file_size(lock, ignored) : 0;
   const bool ours = size == kLockText.size() && read_text_file(lock, kLongestJob) == kLockText;
   const bool just_begun = size == 0 && names == std::vector<std::string>{kLockFile};
@@ -188,6 +237,10 @@ bool exchanged(const fs::path& one, const fs::path& other) {
 }
 
 }  // namespace
+
+std::vector<std::string> not_of_work(const fs::path& directory) {
+  return strangers_in(directory);
+}
 
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::vector<fs::path> entries;
@@ -367,6 +420,10 @@ WorkDirectory::~WorkDirectory() {
     clear();
   }
   ::close(lock_);
+}
+
+void WorkDirectory::expect(const std::set<std::string>& names) {
+  write_json(path_ / kCopiedFile, names);
 }
 
 void WorkDirectory::check_result(const std::function<void()>& check) {

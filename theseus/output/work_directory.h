@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ void require_free(const std::filesystem::path& out, bool fresh);
 // The directory OUT.partial of an output.
 std::filesystem::path work_path(const std::filesystem::path& out);
 
+// What lies in a directory of unfinished work and is not of any job, by its name from there.
+std::vector<std::string> not_of_work(const std::filesystem::path& directory);
+
 // The record of an output that the same job has made, with `there_before`; null where nothing is at `out`, or it
 // shall be made anew. What is left of the job's work is removed (then the record has `removed`, its path). Throws InputError when
 // another job made what is there, or when it has changed since.
@@ -71,6 +75,8 @@ class WorkDirectory {
   // Runs what checks the result. When that throws, the work is removed: whoever goes on with it comes to the same
   // end, and the corrected command is another one.
   void check_result(const std::function<void()>& check);
+  // Names that will be copied into the output: a process that finds them there, half done, knows whose they are.
+  void expect(const std::set<std::string>& names);
   // How far the work was that this process goes on with, in words.
   void went_on_at(const std::string& where) { went_on_at_ = where; }
   // Makes `staged` the output, with the record as its file `name`, and removes everything else. The

@@ -267,6 +267,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   const auto outcome = run_training(setup.trainable, lesson, how, watch, work.path());
 
   watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
+  work.expect(output::names_of_output(model));
   const auto written = setup.write(options, work.staged());
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
   if (!options.recipe.empty()) {
