@@ -106,7 +106,7 @@ class Classes(DigitsTest):
             self.models / "wide", "--head", self.models / "tuned", "--alignment", maps)["value"])
         trained = json.loads(self.theseus(
             "finetune", "--model", tuned, "--data", digits, "--split", "val", "--validation", "test",
-            "--steps", "1", "--lr", "1e-9", "--batch-size", "8", "--out", self.here / "t", "--quiet",
+            "--steps", "1", "--lr", "1e-6", "--batch-size", "8", "--out", self.here / "t", "--quiet",
             "--json").stdout)
         self.assertGreater(trained["curve"][0]["value"], 0.9)
         self.assertIn("paired by their names", " ".join(trained["notes"]))
