@@ -64,7 +64,7 @@ class SlowJob(PairTest):
             process.send_signal(signal.SIGCONT)
             process.wait()
             shutil.rmtree(self.here / "out")
-        self.skipTest("this machine was too fast or too busy to be stopped after a save")
+        self.fail("never stopped in time")
 
 
 class Interrupted(SlowJob):
@@ -86,7 +86,7 @@ class Interrupted(SlowJob):
         generator = random.Random()
         killed, positions = 0, set()
         # More often where a fast machine gets far between two kills.
-        while killed < times or (len(positions) < 2 and killed < 5 * times):
+        while killed < times or (len(positions) < 2 and killed < 10 * times):
             process = self.start("--quiet", *more)
             if killed % 3 < 2:  # while it works; else while it starts
                 self.wait_for_save(process)
@@ -100,9 +100,8 @@ class Interrupted(SlowJob):
             walk = self.here / "out.partial" / "walk.safetensors"
             if walk.exists():
                 positions.add(tuple(read_safetensors(walk)["position"].values()))
+        self.assertGreater(len(positions), 1)  # they were killed in the middle of something
         self.assert_same_files(self.end(*more), whole)
-        if len(positions) < 2:
-            self.skipTest("this machine was too fast to be killed in the middle of something")
 
     def test_killed_ten_times(self):
         self.kill_often(10)
@@ -146,7 +145,7 @@ class Interrupted(SlowJob):
             return group > 0 and batch > 0
 
         self.addCleanup(SLOW.__setitem__, -1, "0")
-        for _ in range(20):
+        for _ in range(60):
             SLOW[-1] = "0"
             if not run_until(in_a_group) or not in_a_group():  # it went on before it was killed
                 continue
@@ -156,7 +155,7 @@ class Interrupted(SlowJob):
             if run_until(lambda group=first: not list(partial.glob(f"states-{group}-*"))):
                 break
         else:
-            self.skipTest("this machine was too fast or too busy to be caught in a group")
+            self.fail("never killed in time")
         self.assert_same_files(self.end(*more), whole)
 
     def test_control_c(self):
@@ -289,7 +288,7 @@ class Drawn(DigitsTest):
             if process.wait() == -signal.SIGKILL and saved.exists():
                 return
             shutil.rmtree(saved.parent.with_suffix(""), ignore_errors=True)
-        self.skipTest("this machine was too fast or too busy to be caught after a save")
+        self.fail("never killed in time")
 
     def test_other_pictures_under_the_same_names(self):
         """Unfinished work is not theirs: it says what it was made from, not only how that was called."""
@@ -308,7 +307,7 @@ class Drawn(DigitsTest):
 
 
 class Progress(SlowJob):
-    COUNT = 600
+    COUNT = 1200
 
     def shown_on_terminal(self, *more, env):
         """What the job, which ends well, writes to a terminal."""
@@ -339,9 +338,7 @@ class Progress(SlowJob):
             env = {name: value for name, value in os.environ.items() if name != "TERM"}
             shown = self.shown_on_terminal("--alpha", "2" if kind else "3",
                                            env=env if kind is None else {**env, "TERM": kind})
-            # A fast machine may be done before there is anything to show.
-            for line in shown.splitlines():
-                self.assertRegex(line, rb"^ *\d+ % |^$")
+            self.assertRegex(shown, rb"(?m)^ *\d+ % walking stage")
             self.assertNotIn(b"\x1b", shown)
             shutil.rmtree(self.here / "out")
 
