@@ -34,8 +34,8 @@ class Aside {
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
 
-  // Waits until there is room, and throws what a task before, or of the same work, threw; then this one is not
-  // run.
+  // Waits until there is room for the task. If an earlier task of the same work threw, this throws the same and does
+  // not run the task.
   void run(std::function<void()> task);
   // For all of them. Throws what one threw.
   void wait();

@@ -7,7 +7,7 @@
 namespace theseus::cli {
 
 // From now on a signal to end removes files that are half-written, says the words below and ends the process.
-// One that is ignored already stays so: nohup's, or that of a script's job in the background.
+// A signal that the process already ignores stays ignored, as nohup and scripts with background jobs expect.
 void catch_interrupts();
 
 // Empty: nothing is said.

@@ -13,7 +13,7 @@ namespace theseus::cli {
 
 namespace {
 
-// Whether standard error is a terminal that knows how to clear a line.
+// Returns whether standard error is a terminal that can clear a line.
 bool clears_lines() {
   const auto* kind = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && *kind != '\0' &&

@@ -51,7 +51,8 @@ std::map<std::string, int64_t> places_by_name(
   return places;
 }
 
-// Where every one of `names` stands among `others`; empty where one does not, or where it is not clear.
+// Returns the position of each of `names` in `others`. The result is empty when a name is missing there or could stand
+// for more than one of them.
 std::vector<int64_t> found_by_name(
     const std::vector<std::string>& others,
     const std::vector<std::string>& names,

@@ -8,8 +8,9 @@ namespace theseus::machine {
 // Numbers of the processors that this process may run on.
 std::vector<int> allowed_processors();
 
-// How many cores they belong to: two may be the threads of one, and then do hardly more products than one.
-// As many as processors where the system does not say. `root`: where it does.
+// Returns how many cores the processors belong to. Two processors may be the threads of one core, and together they
+// compute hardly faster than one. Where the system does not say, every processor counts as a core. `root` is the
+// directory in which the system says it.
 int count_cores(
     const std::vector<int>& processors,
     const std::filesystem::path& root = "/sys/devices/system/cpu");

@@ -43,7 +43,7 @@ std::vector<Setting> settings_for(const Processor& processor, const Libraries& l
          "die by an illegal instruction",
          "ONEDNN_MAX_CPU_ISA"});
   }
-  // Up to AVX2 the two are level, so nothing is put in MKL's place there.
+  // MKL and OpenBLAS are equally fast with AVX2, so OpenBLAS replaces MKL only where there is AVX-512.
   if (libraries.mkl && !libraries.openblas.empty() && processor.vendor != "GenuineIntel" &&
       processor.avx512 && !known_amd(processor)) {
     settings.push_back(

@@ -65,8 +65,9 @@ class Library {
   fs::path path_;
 };
 
-// Of the passes of both models that a schedule counts, those that a job takes. A model that learns goes forward and back
-// through every example once more, which is as long as three passes.
+// Returns the operations of the forward passes that the job really runs, given those that the schedule counts for both
+// models. A model whose gradients are needed also goes forward and back through every example, which takes as long as
+// three forward passes.
 double passes_of(const JobOptions& options, const Opened& opened, double forward) {
   const auto& needs = maps::method(options.align.method).needs;
   const auto target = static_cast<double>(opened.target.parameter_count());

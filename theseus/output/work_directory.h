@@ -79,8 +79,8 @@ class WorkDirectory {
   void expect(const std::set<std::string>& names);
   // How far the work was that this process goes on with, in words.
   void went_on_at(const std::string& where) { went_on_at_ = where; }
-  // Makes `staged` the output, with the record as its file `name`, and removes everything else. The
-  // record gets {"job", "written"} and, for whoever waits and not in the file, "resumed".
+  // Makes `staged` the output, with the record as its file `name`, and removes everything else. It
+  // adds "job" and "written" to the record before it writes the file, and "resumed" afterwards, for the caller alone.
   void finish(const std::string& name, nlohmann::ordered_json& record);
 
  private:

@@ -7,8 +7,8 @@
 
 namespace theseus::transport {
 
-// How the weights that an update changes stand to the base's: of linear layers, without heads onto labels or
-// vocabulary, which may be new. From a sample of each weight's rows, so that nothing is read whole for it.
+// Compares the weights that an update changes with the base's. Only linear layers count; heads onto labels or vocabulary
+// do not, because they may be new. The figures are estimated from some rows of each weight, so no weight is read whole.
 struct Kinship {
   double relative = 0;                // |tuned - base| / |base|
   double cosine = 1;                  // of tuned and base

@@ -39,7 +39,7 @@ std::string own_name(const std::map<std::string, std::string>& names, const std:
   return {};
 }
 
-// Whether `shape` is that of a tensor with a row for each token, and more tokens.
+// Returns whether the tensor has a row for each token and `shape` has more such rows.
 bool has_more_tokens(
     const model::Architecture& source,
     const std::string& tensor,

@@ -114,7 +114,8 @@ struct Patterns {
   std::vector<std::string> rank, alpha;  // in the order of the file
 };
 
-// PEFT's rule: the first pattern in the file that matches the whole path or the end of it after a dot.
+// Returns the value of the first pattern, in the file's order, that matches the whole path or its end after a dot. PEFT
+// chooses in the same way.
 double pattern_value(
     const Json& config,
     const char* key,

@@ -74,7 +74,8 @@ bool asks_for_help(std::string_view word) {
   return word == "--help" || word == "-h";
 }
 
-// libexec/theseus-program beside this program in the build tree, or beside its directory once installed.
+// Returns where the real program lies: in libexec/ beside this file in the build tree, and in PREFIX/libexec/ once
+// both are installed.
 std::filesystem::path program_path() {
   std::error_code error;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
