@@ -7,7 +7,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,6 +14,8 @@
 #include <unistd.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/made_files.h"
+#include "theseus/base/owner.h"
 
 namespace theseus {
 namespace {
@@ -174,6 +175,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, int64_t size)
   require(
       !std::filesystem::exists(existing) || std::filesystem::is_regular_file(existing),
       "cannot write ", path.string(), ": it is not a regular file");
+  note_made(path_);
   descriptor_ = create_beside(path_, temporary_, slot_);
   require(descriptor_ >= 0, "cannot write ", path.string(), ": ", last_error());
   if (too_large(descriptor_, size)) {
@@ -255,7 +257,7 @@ void AtomicFile::rename() {
   slot_ = -1;
 }
 
-// `.NAME.PID.NUMBER.tmp`: its process has ended, and on whatever machine that was, nobody holds the lock.
+// `.NAME.PID.NUMBER.tmp`
 bool is_abandoned(const std::filesystem::path& path, std::string_view name) {
   const auto file = path.filename().string();
   const auto front = c10::str(".", name, ".");
@@ -266,24 +268,11 @@ bool is_abandoned(const std::filesystem::path& path, std::string_view name) {
   }
   const auto numbers = file.substr(front.size(), file.size() - front.size() - kEnd.size());
   const auto dot = numbers.find('.');
-  constexpr size_t kLongest = 10;
-  if (dot == std::string::npos || dot == 0 || dot > kLongest || dot + 1 == numbers.size() ||
-      numbers.find_first_not_of("0123456789", dot + 1) != std::string::npos ||
-      numbers.find_first_not_of("0123456789") != dot) {
-    return false;
-  }
-  const auto process = static_cast<pid_t>(std::stoll(numbers.substr(0, dot)));
-  if (::kill(process, 0) == 0 || errno != ESRCH) {
-    return false;
-  }
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  struct stat status = {};
-  const bool abandoned = descriptor >= 0 && ::fstat(descriptor, &status) == 0 &&
-                         S_ISREG(status.st_mode) && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
-  if (descriptor >= 0) {
-    ::close(descriptor);
-  }
-  return abandoned;
+  std::error_code ignored;
+  return dot != std::string::npos && dot + 1 < numbers.size() &&
+         numbers.find_first_not_of("0123456789", dot + 1) == std::string::npos &&
+         std::filesystem::is_regular_file(std::filesystem::symlink_status(path, ignored)) &&
+         owner_has_ended(path, std::string_view(numbers).substr(0, dot), O_WRONLY);
 }
 
 void remove_abandoned(const std::filesystem::path& path) {
