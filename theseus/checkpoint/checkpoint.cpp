@@ -191,6 +191,14 @@ void Checkpoint::forget(std::string_view name) const {
   readers_[found.file]->forget(positions_[static_cast<size_t>(&found - tensors_.data())]);
 }
 
+void Checkpoint::leave_out(std::string_view name) {
+  if (const TensorInfo* found = find(name); found != nullptr) {
+    const auto place = found - tensors_.data();
+    tensors_.erase(tensors_.begin() + place);
+    positions_.erase(positions_.begin() + place);
+  }
+}
+
 int64_t Checkpoint::bytes() const {
   return std::accumulate(
       tensors_.begin(), tensors_.end(), int64_t{0},

@@ -33,6 +33,8 @@ class Checkpoint {
   // The tensor's pages no longer count as this process's memory; reading brings them back. For those
   // who pass through a checkpoint larger than memory.
   void forget(std::string_view name) const;
+  // From now on there is no such tensor here.
+  void leave_out(std::string_view name);
 
   // The weights files, in index order, as given or found; never empty.
   const std::vector<std::filesystem::path>& files() const { return files_; }

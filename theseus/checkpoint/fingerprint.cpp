@@ -5,7 +5,6 @@
 
 #include <ATen/ATen.h>
 
-#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 
 namespace theseus::checkpoint {
@@ -14,9 +13,7 @@ namespace {
 std::string computed(const Checkpoint& checkpoint) {
   ContentHash hash;
   for (const auto& info : checkpoint.tensors()) {
-    hash.add(c10::str(info.name, "\n", info.dtype, at::IntArrayRef(info.shape), "\n"));
-    const auto tensor = checkpoint.tensor(info.name).contiguous();
-    hash.add(tensor.data_ptr(), tensor.nbytes());
+    add_tensor(hash, info.name, info.dtype, checkpoint.tensor(info.name).contiguous());
     checkpoint.forget(info.name);
   }
   return hash.text();
@@ -36,6 +33,12 @@ std::string stamp_of(const Checkpoint& checkpoint) {
 }
 
 }  // namespace
+
+void add_tensor(
+    ContentHash& hash, const std::string& name, std::string_view dtype, const at::Tensor& tensor) {
+  hash.add(c10::str(name, "\n", dtype, tensor.sizes(), "\n"));
+  hash.add(tensor.data_ptr(), tensor.nbytes());
+}
 
 std::string fingerprint(const Checkpoint& checkpoint) {
   // A base of many gigabytes is asked for several times in one job, and once for each of many updates.
