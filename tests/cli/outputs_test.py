@@ -215,13 +215,12 @@ class Finished(PairTest):
         partial = self.here / "out.partial"
         partial.mkdir()
         (partial / "lock").write_text("theseus\n")
-        job = self.record(out)["job"]
-        (partial / "job.json").write_text(json.dumps({"job": job, "threads": [1]}))
         (partial / "carried-0.json").write_text("[]")
         (partial / ".walk.safetensors.7.0.tmp").write_bytes(bytes(1 << 20))
         (partial / "output").mkdir()
-        (partial / "copied.json").write_text('["LICENSE"]')  # the names of what comes from the target
-        for name in ("LICENSE", ".LICENSE.7.0.tmp", "model.safetensors", "vocab.txt"):
+        names = ("LICENSE", "model.safetensors", "vocab.txt")
+        (partial / "made.txt").write_text("".join(f"output/{name}\n" for name in names))
+        for name in (*names, ".LICENSE.7.0.tmp"):
             (partial / "output" / name).write_text("half")
         printed = json.loads(self.theseus(*self.words(), "--json").stdout)
         self.assertTrue(printed["there_before"])

@@ -12,6 +12,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/made_files.h"
 #include "theseus/checkpoint/staged_safetensors.h"
 
 namespace theseus::checkpoint {
@@ -234,6 +235,7 @@ StagedCheckpoint::StagedCheckpoint(
   const auto held = entries_of_files(layout_, stored_entries(entries));
   for (const auto& [name, some] : held) {
     check_free(directory / name);
+    note_made((directory / name).parent_path());
     fs::create_directories((directory / name).parent_path(), error);
     names_.push_back(name);
   }

@@ -6,6 +6,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/json.h"
+#include "theseus/base/made_files.h"
 #include "theseus/base/text.h"
 #include "theseus/output/side_files.h"
 #include "theseus/transport/compatible.h"
@@ -127,6 +128,7 @@ void copy_tokenizer(const fs::path& tuned, const fs::path& directory) {
   for (const char* name : kTokenizerFiles) {
     std::error_code error;
     if (fs::is_regular_file(tuned / name, error)) {
+      note_made(directory / name);
       fs::copy_file(tuned / name, directory / name, error);
       require(!error, "copying ", (tuned / name).string(), ": ", error.message());
     }

@@ -163,9 +163,6 @@ void Carriage::begin(const transport::Watch& watch) {
     opened_.alignment->require_maps(transport::spaces_of(plan_));
   }
   work_->keep();
-  if (write_ == "model") {
-    work_->expect(names_of_output(opened_.target));
-  }
   // Hashing takes the host a while, in which a GPU can work.
   hashing_.emplace(device());
   hashing_->run([this] { work_->identify(); });
@@ -193,6 +190,7 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
       .begin =
           [&](int64_t first) {
             files_->drop_from(first);
+            CarriedFiles(work_->path()).open();  // what is damaged is said before hours of work
             work_->went_on_at(stage_words(first, *maps_->aligner));
           },
       .sync =
@@ -210,9 +208,11 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
           [&](int64_t block) {
             return updated_block(opened_, files_->directory(), block, options_.alpha);
           }};
-  run_once(
-      *maps_->aligner, transport::spaces_of(plan_), files_->directory(), sink, watch,
-      options_.save_every);
+  work_->attempt([&] {
+    run_once(
+        *maps_->aligner, transport::spaces_of(plan_), files_->directory(), sink, watch,
+        options_.save_every);
+  });
 }
 
 void Carriage::carry(int64_t stage, const MapSet& found) {

@@ -4,9 +4,11 @@
 
 #include <ATen/ATen.h>
 
+#include "theseus/base/content_hash.h"
+#include "theseus/base/error.h"
 #include "theseus/base/file.h"
-#include "theseus/base/json.h"
-#include "theseus/checkpoint/write.h"
+#include "theseus/checkpoint/checked.h"
+#include "theseus/output/text_file.h"
 
 namespace theseus::output {
 namespace {
@@ -25,7 +27,8 @@ constexpr const char* kAgreement = "|agreement";
 void CarriedFiles::write(
     int64_t first,
     const std::map<std::string, transport::Carried>& carried,
-    const nlohmann::ordered_json& rows) {
+    const nlohmann::ordered_json& rows,
+    const std::vector<fs::path>& beside) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   for (const auto& [name, one] : carried) {
     if (one.factors) {
@@ -42,12 +45,14 @@ void CarriedFiles::write(
     }
   }
   if (!tensors.empty()) {
-    checkpoint::write_safetensors(file(first, ".safetensors"), tensors, /*synced=*/false);
+    checkpoint::write_checked(file(first, ".safetensors"), tensors, /*synced=*/false);
     unsynced_.push_back(file(first, ".safetensors"));
   }
-  AtomicFile about(file(first, ".json"));
-  about.append(rows.dump());
-  about.commit_unsynced();
+  auto hashes = nlohmann::ordered_json::object();
+  for (const auto& path : beside) {
+    hashes[path.lexically_relative(directory_).generic_string()] = hash_of_file(path);
+  }
+  write_checked_json(file(first, ".json"), {{"rows", rows}, {"beside", hashes}}, /*synced=*/false);
   unsynced_.push_back(file(first, ".json"));
 }
 
@@ -89,16 +94,24 @@ void CarriedFiles::open() {
 }
 
 void CarriedFiles::open(int64_t first) {
-  for (const auto& row :
-       nlohmann::ordered_json::parse(read_text_file(file(first, ".json"), 1 << 30))) {
+  const auto about = read_checked_json(file(first, ".json"));
+  for (const auto& row : about.at("rows")) {
     rows_.push_back(row);
+  }
+  for (const auto& [name, hash] : about.at("beside").items()) {
+    const auto path = directory_ / name;
+    std::error_code ignored;
+    require(
+        fs::is_regular_file(path, ignored) && hash == hash_of_file(path),
+        "the unfinished work is damaged: ", path.string(),
+        " is not there as it was written; --fresh starts anew");
   }
   const auto tensors = file(first, ".safetensors");
   if (!fs::exists(tensors)) {
     return;
   }
   const auto opened =
-      std::make_shared<const checkpoint::Checkpoint>(checkpoint::Checkpoint::open(tensors));
+      std::make_shared<const checkpoint::Checkpoint>(checkpoint::open_checked(tensors));
   for (const auto& info : opened->tensors()) {
     files_[info.name.substr(0, info.name.rfind('|'))] = opened;
   }

@@ -20,16 +20,19 @@ class CarriedFiles {
 
   const std::filesystem::path& directory() const { return directory_; }
 
-  // Writes a group; `rows` goes with it as JSON. The disk has it after sync(), before which a job that the machine
+  // Writes a group; `rows` goes with it as JSON, and so do the hashes of files below the directory that were written
+  // `beside` it. The disk has it after sync(), before which a job that the machine
   // takes down begins anew.
   void write(
       int64_t first,
       const std::map<std::string, transport::Carried>& carried,
-      const nlohmann::ordered_json& rows);
+      const nlohmann::ordered_json& rows,
+      const std::vector<std::filesystem::path>& beside = {});
   void sync();
   // Removes the groups that begin with stage `first` or later.
   void drop_from(int64_t first) const;
-  // Opens every group that was written, or one.
+  // Opens every group that was written, or one. Throws InputError, which names the file, when one is not as it was
+  // written.
   void open();
   void open(int64_t first);
 

@@ -9,7 +9,7 @@
 #include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/machine_notes.h"
-#include "theseus/checkpoint/write.h"
+#include "theseus/checkpoint/checked.h"
 #include "theseus/output/config_file.h"
 #include "theseus/output/job_notes.h"
 #include "theseus/output/model_card.h"
@@ -48,7 +48,7 @@ void save(const transport::Imitation& found, const std::filesystem::path& file) 
   auto text = ordered_json{{"blocks", found.blocks}, {"layers", describe_layers(found)}}.dump();
   tensors.emplace_back(
       kAbout, at::from_blob(text.data(), {static_cast<int64_t>(text.size())}, at::kByte).clone());
-  checkpoint::write_safetensors(file, tensors);
+  checkpoint::write_checked(file, tensors);
 }
 
 // What an earlier process saved; nothing where there is none.
@@ -59,7 +59,7 @@ transport::Imitation saved_in(const std::filesystem::path& file) {
     return found;
   }
   return with_context("going on with unfinished work (--fresh starts anew)", [&] {
-    const auto saved = checkpoint::Checkpoint::open(file);
+    const auto saved = checkpoint::open_checked(file);
     const auto bytes = saved.tensor(kAbout).contiguous();
     const auto about = ordered_json::parse(
         std::string_view(static_cast<const char*>(bytes.data_ptr()), bytes.nbytes()));
@@ -143,7 +143,6 @@ void write_tensors(
     return;
   }
   const auto storage = choose_storage(target, given.job.output_dtype, added_to);
-  work.expect(names_of_output(target));
   const auto written = write_model(target, directory, deltas, given.job.alpha, {}, storage.layout);
   work.check_result([&] { require_arrival(written.addition, given.job.alpha, storage.written); });
   copy_side_files(target, directory, {kRecordFile, kRecipeFile, kCardFile});
@@ -187,7 +186,7 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   }
   WorkDirectory work(job.out, identity, job.fresh);
   work.identify();
-  const auto found = fitted(given, opened, calibrations, work, watch);
+  const auto found = work.attempt([&] { return fitted(given, opened, calibrations, work, watch); });
   require(!found.layers.empty(), "the examples reach no layer that could be fitted");
   ordered_json record = {{"theseus", job.version}, {"options", job.words}};
   record.update(describe_inputs(job, opened));

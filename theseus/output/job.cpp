@@ -6,6 +6,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/machine_notes.h"
+#include "theseus/base/made_files.h"
 #include "theseus/output/carriage.h"
 #include "theseus/output/carried_files.h"
 #include "theseus/output/follow.h"
@@ -224,41 +225,49 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   const auto needed = transport::spaces_of(plan);
   const auto schedule = maps.aligner->schedule(needed);
   const auto stages = work.path() / "stages";
+  note_made(stages);
   fs::create_directories(stages);
   require_space(
       work.path(), schedule.cost.files + 2 * schedule.cost.saved,  // the new beside the old
       "the maps");
   CarriedFiles files(work.path());
   auto rows = ordered_json::array();
+  std::vector<fs::path> written;
   work.keep();
   Aside hashing(options.placement.device);  // the host is busy with that, and a GPU can work
   hashing.run([&] { work.identify(); });
-  run_once(
-      *maps.aligner, needed, work.path(),
-      {.stage =
-           [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
-             transport::Alignment::write_stage(stages, stage, found, moments);
-             for (auto& row : transport::describe(stage, found, moments)) {
-               rows.push_back(std::move(row));
-             }
-           },
-       .group =
-           [&](int64_t first) {
-             return [&files, first, rows = std::exchange(rows, ordered_json::array())] {
-               files.write(first, {}, rows);
-             };
-           },
-       .begin =
-           [&](int64_t first) {
-             files.drop_from(first);
-             work.went_on_at(stage_words(first, *maps.aligner));
-           },
-       .sync =
-           [&] {
-             hashing.wait();  // what is saved is somebody's
-             files.sync();
-           }},
-      watch, options.save_every);
+  work.attempt([&] {
+    run_once(
+        *maps.aligner, needed, work.path(),
+        {.stage =
+             [&](int64_t stage, const MapSet& found, const stats::Moments& moments) {
+               const auto files_of_it =
+                   transport::Alignment::write_stage(stages, stage, found, moments);
+               written.insert(written.end(), files_of_it.begin(), files_of_it.end());
+               for (auto& row : transport::describe(stage, found, moments)) {
+                 rows.push_back(std::move(row));
+               }
+             },
+         .group =
+             [&](int64_t first) {
+               return [&files, first, rows = std::exchange(rows, ordered_json::array()),
+                       written = std::exchange(written, {})] {
+                 files.write(first, {}, rows, written);
+               };
+             },
+         .begin =
+             [&](int64_t first) {
+               files.drop_from(first);
+               CarriedFiles(work.path()).open();  // what is damaged is said before hours of work
+               work.went_on_at(stage_words(first, *maps.aligner));
+             },
+         .sync =
+             [&] {
+               hashing.wait();  // what is saved is somebody's
+               files.sync();
+             }},
+        watch, options.save_every);
+  });
   hashing.wait();
   files.open();
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
@@ -285,6 +294,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   record["schedule"] = describe_schedule(schedule, options.placement.device);
   fs::remove(work.path() / kSolvedFile);  // a process that is killed now must begin anew
   for (const auto& entry : fs::directory_iterator(stages)) {
+    note_made(work.staged() / entry.path().filename());
     fs::rename(entry.path(), work.staged() / entry.path().filename());
   }
   write_text(work.staged() / kRecipeFile, options.recipe);

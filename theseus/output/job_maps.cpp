@@ -21,17 +21,8 @@ namespace fs = std::filesystem;
 using transport::Aligner;
 
 constexpr const char* kMemoryFile = "memory.json";
-constexpr int64_t kLongestWork = 256 << 20;
-
-// A file of the unfinished work.
-nlohmann::json read_work(const fs::path& file) {
-  const auto found = nlohmann::json::parse(
-      read_text_file(file, kLongestWork), nullptr, /*allow_exceptions=*/false);
-  require(
-      !found.is_discarded(), "the unfinished work is damaged: ", file.string(),
-      " is not JSON; --fresh starts anew");
-  return found;
-}
+constexpr const char* kAllSolved = "all maps are there\n";
+constexpr int64_t kLongestWord = 1 << 10;
 
 // Matching blocks takes a pass over the calibration, so an interrupted job keeps what it found.
 Aligner make_aligner(
@@ -43,7 +34,7 @@ Aligner make_aligner(
   std::error_code ignored;
   const bool there = !work.empty() && fs::exists(file, ignored);
   const auto saved = nlohmann::json::parse(
-      options.align.processes->from_first(there ? read_work(file).dump() : "null"));
+      options.align.processes->from_first(there ? read_checked_json(file).dump() : "null"));
   if (!saved.is_null()) {
     at::Tensor similarity;
     if (saved.contains("similarity")) {
@@ -65,7 +56,7 @@ Aligner make_aligner(
   if (!work.empty() && aligner.similarity().defined()) {
     const auto depth =
         describe_depth(aligner.route(), opened, options.align.depth, aligner.similarity());
-    write_json(file, depth);
+    write_checked_json(file, depth);
   }
   return aligner;
 }
@@ -93,10 +84,10 @@ void fix_memory(JobOptions& options, const fs::path& work) {
   const auto file = work / kMemoryFile;
   std::error_code ignored;
   if (processes.first() && !fs::exists(file, ignored)) {
-    write_json(file, least);
+    write_checked_json(file, least);
   }
   options.align.memory =
-      std::stoll(processes.from_first(processes.first() ? read_work(file).dump() : ""));
+      std::stoll(processes.from_first(processes.first() ? read_checked_json(file).dump() : ""));
 }
 
 void run_once(
@@ -108,12 +99,17 @@ void run_once(
     double save_every) {
   std::error_code ignored;
   const auto& processes = aligner.processes();
-  const bool there = processes.first() && fs::exists(work / kSolvedFile, ignored);
+  const auto solved = work / kSolvedFile;
+  const bool there = processes.first() && fs::exists(solved, ignored);
+  require(
+      !there || read_text_file(solved, kLongestWord) == kAllSolved,
+      "the unfinished work is damaged: the content of ", solved.string(),
+      " is not what was written; --fresh starts anew");
   if (processes.from_first(there ? "solved" : "").empty()) {
     auto whole = sink;
     whole.end = [&] {
       sink.sync();
-      write_text(work / kSolvedFile, "all maps are there\n");
+      write_text(solved, kAllSolved);
     };
     aligner.run(needed, work, whole, watch, save_every);
   }

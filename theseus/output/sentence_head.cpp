@@ -8,6 +8,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/json.h"
+#include "theseus/base/made_files.h"
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/checkpoint.h"
 #include "theseus/checkpoint/write.h"
@@ -121,6 +122,7 @@ void write_sentence_head(const SentenceHead& head, const fs::path& directory) {
     const auto classes = head.weight.size(0), width = head.weight.size(1);
     for (const char* name : {kPooling, kDense}) {
       std::error_code error;
+      note_made(directory / name);
       fs::create_directory(directory / name, error);
       require(!error, "cannot make ", (directory / name).string(), ": ", error.message());
     }

@@ -7,6 +7,7 @@
 #include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/made_files.h"
 #include "theseus/base/units.h"
 #include "theseus/checkpoint/tensor_file.h"
 #include "theseus/output/layout.h"
@@ -150,22 +151,12 @@ SideFiles copy_side_files(
     if (ours.contains(name) || fs::exists(fs::symlink_status(directory / name, ignored))) {
       continue;
     }
+    note_made((directory / name).parent_path());
     fs::create_directory((directory / name).parent_path(), ignored);
     copy_whole(from, directory / name);
     result.copied.push_back(name);
   }
   return result;
-}
-
-std::set<std::string> names_of_output(const model::Model& target) {
-  std::set<std::string> names;
-  for (const auto& [tensor, file] : layout_of(target).files.file_of) {
-    names.insert(file);
-  }
-  for (const auto& [name, from] : candidates(target).files) {
-    names.insert(name);
-  }
-  return names;
 }
 
 std::string hash_of_copied_files(const model::Model& target, const std::set<std::string>& ours) {

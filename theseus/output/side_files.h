@@ -33,9 +33,6 @@ SideFiles copy_side_files(
     const std::filesystem::path& directory,
     const std::set<std::string>& ours = {});
 
-// The names of weights and of all that copy_side_files may write, where the target's own decide them.
-std::set<std::string> names_of_output(const model::Model& target);
-
 // Of the files that copy_side_files would copy into an empty directory, by their names and contents.
 std::string hash_of_copied_files(const model::Model& target, const std::set<std::string>& ours);
 

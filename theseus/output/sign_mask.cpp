@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
-#include "theseus/checkpoint/write.h"
+#include "theseus/checkpoint/checked.h"
 #include "theseus/output/supervision.h"
 #include "theseus/output/work_directory.h"
 #include "theseus/stats/supervision.h"
@@ -37,7 +37,7 @@ SignMask::SignMask(
   if (!fs::exists(file, ignored)) {
     with_context("taking the target's gradients", [&] { compute(opened, file, watch); });
   }
-  signs_ = std::make_shared<const checkpoint::Checkpoint>(checkpoint::Checkpoint::open(file));
+  signs_ = std::make_shared<const checkpoint::Checkpoint>(checkpoint::open_checked(file));
 }
 
 void SignMask::compute(Opened& opened, const fs::path& file, const transport::Watch& watch) const {
@@ -74,7 +74,7 @@ void SignMask::compute(Opened& opened, const fs::path& file, const transport::Wa
       at::tensor(
           {measured.loss, static_cast<double>(measured.count), static_cast<double>(measured.right)},
           at::kDouble));
-  checkpoint::write_safetensors(file, entries);
+  checkpoint::write_checked(file, entries);
 }
 
 void SignMask::apply(std::map<std::string, transport::Carried>& carried) const {

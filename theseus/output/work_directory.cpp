@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
-#include <regex>
-#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -17,7 +15,6 @@
 #include "theseus/base/file.h"
 #include "theseus/base/interrupts.h"
 #include "theseus/base/text.h"
-#include "theseus/output/added_tokens.h"
 #include "theseus/output/text_file.h"
 #include "theseus/output/written.h"
 
@@ -27,12 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr int64_t kLongestJob = 16 << 20;
 constexpr size_t kShownNames = 5;
 constexpr const char* kJobFile = "job.json";
-constexpr const char* kCopiedFile = "copied.json";
-constexpr const char* kLockFile = "lock";
-constexpr std::string_view kLockText = "theseus\n";  // tells our directory from others
 constexpr const char* kFreshReplaces = " (--fresh replaces an earlier output)";
 
 fs::path without_slash(const fs::path& path) {
@@ -71,145 +64,20 @@ void require_replaceable(const fs::path& out) {
       "a directory in it");
 }
 
-std::string shown(const nlohmann::json& value) {
-  return value.is_null()     ? "not given"
-         : value.is_string() ? value.get<std::string>()
-                             : value.dump();
-}
-
-// In what `is` is another job than `was`.
-std::string difference(const ordered_json& was, const ordered_json& is) {
-  if (!was.is_object()) {
-    return "it cannot be read";
-  }
-  const auto find = [](const ordered_json& from, const std::string& key) {
-    return from.is_object() && from.contains(key) ? from.at(key) : ordered_json();
-  };
-  const auto given = find(was, "options"), gives = find(is, "options");
-  for (const auto& options : {given, gives}) {
-    for (const auto& [name, value] : options.items()) {
-      if (find(given, name) != find(gives, name)) {
-        return c10::str(
-            name, " was ", shown(find(given, name)), " and is now ", shown(find(gives, name)));
-      }
-    }
-  }
-  for (const char* key : {"version", "processes"}) {
-    if (find(was, key) != find(is, key)) {
-      return c10::str(key, " was ", shown(find(was, key)), " and is now ", shown(find(is, key)));
-    }
-  }
-  const auto before = find(was, "inputs"), now = find(is, "inputs");
-  for (const auto& inputs : {before, now}) {
-    for (const auto& [what, hash] : inputs.items()) {
-      if (find(before, what) != find(now, what)) {
-        return what + " has changed since";
-      }
-    }
-  }
-  return "its inputs have changed";
-}
-
-// What a job writes into its directory; `.NAME.PID.NUMBER.tmp` is a file on the way to its name.
-bool is_of_work(const fs::path& path) {
-  static const std::regex kFiles(
-      R"((\.)?(lock|solved|losses\.jsonl|(job|memory|route|copied|carried-\d+)\.json|)"
-      R"((walk|schedule|gradients|signs|training|best|imitated|carried-\d+|states-\d+-\d+)\.safetensors))"
-      R"((\.\d+\.\d+\.tmp)?)");
-  static const std::regex kFolders("output|stages|replaced");
-  std::error_code ignored;
-  const auto status = fs::symlink_status(path, ignored);
-  const auto name = path.filename().string();
-  return std::regex_match(name, fs::is_directory(status) ? kFolders : kFiles) &&
-         (fs::is_directory(status) || fs::is_regular_file(status));
-}
-
 bool is_temporary(const fs::path& path) {
   return path.filename().string().starts_with('.') && path.extension() == ".tmp";
 }
 
-// Of a name below OUT.partial/output or stages, whether a job writes there what is called so; `copied`: names that the
-// inputs have.
-bool is_of_output(const std::string& spelled, const std::set<std::string>& copied) {
-  static const std::regex kOnTheWay(R"((.*/)?\.([^/]+)\.\d+\.\d+\.tmp)");
-  static const std::regex kFiles(
-      R"(((maps|moments)-\d+|update|([^/]*/)?[^/]*model[^/]*)\.safetensors|.*\.safetensors\.index\.json|)"
-      R"((theseus|alignment|modules|([^/]*/)?([^/]*_)?config)\.json|recipe\.yaml|README\.md|losses\.jsonl)");
-  const auto name = std::regex_replace(spelled, kOnTheWay, "$1$2");
-  return std::regex_match(name, kFiles) || copied.contains(name) || is_tokenizer_file(name);
-}
-
-// What lies in a folder of unfinished work and is no job's. An output that was replaced may lie there, too.
-void add_strangers_below(
-    const fs::path& folder, const std::set<std::string>& copied, std::vector<std::string>& others) {
-  const auto listed = find_listed(folder);
-  const auto& record = listed.record;
-  const auto changed = record.is_null() ? std::vector<std::string>() : not_listed(folder, listed);
-  const std::set<std::string> unlisted(changed.begin(), changed.end());
-  std::error_code ignored;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
-    const auto name = entry.path().lexically_relative(folder).generic_string();
-    const bool was_listed = !record.is_null() && !unlisted.contains(name);
-    const auto status = entry.symlink_status(ignored);
-    const bool ours = fs::is_directory(status) || was_listed ||
-                      (fs::is_regular_file(status) && is_of_output(name, copied));
-    if (!ours) {
-      others.push_back((folder.filename() / name).generic_string());
-    }
+// Whether --fresh would replace what is there, in words that end a sentence.
+std::string fresh_words(const fs::path& out, const Listed& listed) {
+  if (listed.record.is_null()) {
+    return "";
   }
-}
-
-std::set<std::string> names_copied_to(const fs::path& directory) {
-  std::set<std::string> names;
-  std::error_code ignored;
-  const auto file = directory / kCopiedFile;
-  if (fs::is_regular_file(fs::symlink_status(file, ignored))) {
-    for (const auto& name : ordered_json::parse(
-             read_text_file(file, kLongestJob), nullptr, /*allow_exceptions=*/false)) {
-      names.insert(name.is_string() ? name.get<std::string>() : "");
-    }
-  }
-  return names;
-}
-
-// Names of what is not a job's; all of them where nothing says that the directory is one.
-std::vector<std::string> strangers_in(const fs::path& directory) {
-  std::vector<std::string> names, others;
-  std::error_code ignored;
-  const auto copied = names_copied_to(directory);
-  for (const auto& entry : entries_of(directory)) {
-    names.push_back(entry.filename().string());
-    if (!is_of_work(entry)) {
-      others.push_back(names.back());
-    } else if (fs::is_directory(entry, ignored)) {
-      add_strangers_below(entry, copied, others);
-    }
-  }
-  const auto lock = directory / kLockFile;
-  const auto size = fs::is_regular_file(lock, ignored) ? fs::file_size(lock, ignored) : 0;
-  const bool ours = size == kLockText.size() && read_text_file(lock, kLongestJob) == kLockText;
-  const bool just_begun = size == 0 && names == std::vector<std::string>{kLockFile};
-  return ours || just_begun ? others : names;
-}
-
-ordered_json read_job(const fs::path& file) {
-  std::error_code ignored;
-  return fs::exists(file, ignored)
-             ? ordered_json::parse(
-                   read_text_file(file, kLongestJob), nullptr, /*allow_exceptions=*/false)
-             : ordered_json();
-}
-
-ordered_json part_of(const ordered_json& document, const char* key) {
-  return document.is_object() && document.contains(key) ? document.at(key) : ordered_json();
-}
-
-// The same job may run on another device, which rounds otherwise.
-ordered_json without_device(ordered_json job) {
-  if (job.is_object()) {
-    job.erase("device");
-  }
-  return job;
+  const auto others = not_listed(out, listed);
+  return others.empty() ? kFreshReplaces
+                        : " (--fresh replaces only what theseus wrote, and this is not, or has "
+                          "changed since: " +
+                              joined(others, kShownNames) + ")";
 }
 
 void add_once(const ordered_json& value, ordered_json& list) {
@@ -231,46 +99,23 @@ void take_access(const fs::path& from, const fs::path& to) {
   }
 }
 
+// Whether it says that the work is of this job, or there is no such file.
+bool is_of_job(const fs::path& file, const ordered_json& job) {
+  std::error_code ignored;
+  try {
+    return !fs::exists(file, ignored) ||
+           without_device(part_of(read_checked_json(file), "job")) == job;
+  } catch (const InputError&) {
+    return false;  // it is damaged
+  }
+}
+
 // Both are there afterwards, or neither has moved; false where the file system cannot.
 bool exchanged(const fs::path& one, const fs::path& other) {
   return ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0;
 }
 
 }  // namespace
-
-std::vector<std::string> not_of_work(const fs::path& directory) {
-  return strangers_in(directory);
-}
-
-std::vector<fs::path> entries_of(const fs::path& directory) {
-  std::vector<fs::path> entries;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-    entries.push_back(entry.path());
-  }
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
-bool is_input(const std::string& option, const std::string& value) {
-  static const std::set<std::string> kInputs = {
-      "source", "tuned",      "target",     "calibration", "alignment", "model",  "data",
-      "head",   "start-from", "validation", "familiar",    "adapter",   "update", "training"};
-  static const std::set<std::string> kHeads = {"new", "zero-shot", "keep"};
-  return kInputs.contains(option) && !(option == "head" && kHeads.contains(value));
-}
-
-ordered_json deciding_options(const ordered_json& words) {
-  static const std::set<std::string> kOfTheRun = {"threads", "memory", "save-every", "device"};
-  auto options = ordered_json::object();
-  for (const auto& [name, value] : words.items()) {
-    const auto text = value.is_string() ? value.get<std::string>() : "";
-    if (!is_input(name, text) && !kOfTheRun.contains(name)) {
-      options[name] = value;
-    }
-  }
-  return options;
-}
 
 fs::path work_path(const fs::path& out) {
   return place_of(out).string() + ".partial";
@@ -287,7 +132,7 @@ void require_free(const fs::path& given, bool fresh) {
   }
   const auto listed = find_listed(out);
   const auto words = "--out: " + out.string() + " exists; choose another name, or remove it";
-  require(fresh, words, listed.record.is_null() ? "" : kFreshReplaces);
+  require(fresh, words, fresh ? "" : fresh_words(out, listed));
   require(
       !listed.record.is_null(), words,
       " (--fresh replaces only what theseus wrote, and no record there lists that)");
@@ -316,7 +161,7 @@ WorkDirectory::WorkDirectory(const fs::path& out, Identity identity, bool fresh)
   require(
       !is_there(path_) || (!link && fs::is_directory(path_, error)), "--out: ", path_.string(),
       " is where unfinished work would lie, and it is no directory");
-  const auto strangers = strangers_in(path_);
+  const auto strangers = not_of_work(path_);
   require(
       strangers.empty(), "--out: ", path_.string(),
       " is where unfinished work would lie, and it holds what is of an earlier build, or not "
@@ -331,15 +176,13 @@ WorkDirectory::WorkDirectory(const fs::path& out, Identity identity, bool fresh)
 
 // What an earlier process left goes, unless this one can go on with it.
 void WorkDirectory::begin() {
-  const auto found = read_job(path_ / kJobFile);
-  resumed_ = !found.is_null() && holds_work() && !fresh_;
+  std::error_code ignored;
+  const auto file = path_ / kJobFile;
+  resumed_ = !fresh_ && holds_work() && fs::exists(file, ignored);
   if (resumed_) {
+    const auto found = read_checked_json(file);
     find_job();
-    const auto before = without_device(part_of(found, "job"));
-    require(
-        before == job_, "--out: ", path_.string(),
-        " holds the unfinished work of another command: ", difference(before, job_),
-        "; repeat that command to finish it, or give --fresh to start over");
+    require_same(without_device(part_of(found, "job")));
     threads_ = part_of(found, "threads");
     devices_ = part_of(found, "devices");
   }
@@ -349,10 +192,26 @@ void WorkDirectory::begin() {
     }
   }
   fs::remove_all(staged_);
+  made_.emplace(path_, path_ / kMadeFile);
+  note_made(staged_);
   fs::create_directory(staged_);
   if (resumed_) {
     identify();
   }
+}
+
+void WorkDirectory::require_same(const ordered_json& before) const {
+  if (before == job_) {
+    return;
+  }
+  const auto [what, of_input] = difference(before, job_);
+  const auto place = "--out: " + path_.string() + " holds unfinished work ";
+  require(
+      !of_input, place, "of this command, and ", what,
+      "; put that back as it was to finish the work, or give --fresh to start over");
+  throw InputError(c10::str(
+      place, "of another command: ", what,
+      "; repeat that command to finish it, or give --fresh to start over"));
 }
 
 void WorkDirectory::find_job() {
@@ -367,7 +226,8 @@ void WorkDirectory::identify() {
   }
   add_once(at::get_num_threads(), threads_);
   add_once(device_, devices_);
-  write_json(path_ / kJobFile, {{"job", job_}, {"threads", threads_}, {"devices", devices_}});
+  write_checked_json(
+      path_ / kJobFile, {{"job", job_}, {"threads", threads_}, {"devices", devices_}});
 }
 
 void WorkDirectory::take_lock() {
@@ -422,15 +282,11 @@ WorkDirectory::~WorkDirectory() {
   ::close(lock_);
 }
 
-void WorkDirectory::expect(const std::set<std::string>& names) {
-  write_json(path_ / kCopiedFile, names);
-}
-
 void WorkDirectory::check_result(const std::function<void()>& check) {
   try {
     check();
   } catch (const Error&) {
-    kept_ = resumed_ = false;
+    give_up();
     throw;
   }
 }
@@ -453,6 +309,10 @@ void WorkDirectory::finish(const std::string& name, ordered_json& record) {
   write_listed(staged_, name, record);
   require_free(out_, fresh_);  // again: it may have been used meanwhile
   const auto replaced = find_listed(out_);
+  const auto written_before = part_of(replaced.record, "written");
+  for (const auto& [file, hash] : written_before.items()) {
+    note_made(staged_ / file);  // where it lies until it is removed
+  }
   take_access(out_, staged_);
   {
     const Uninterrupted whole;
@@ -484,9 +344,12 @@ ordered_json find_finished(const fs::path& out, const Identity& identity, bool f
   }
   const auto now = without_device(identity());
   const auto words = "--out: " + place.string() + " exists";
-  require(
-      then == now, words, " and is another command's: ", difference(then, now),
-      "; choose another name", kFreshReplaces);
+  if (then != now) {
+    const auto [what, of_input] = difference(then, now);
+    throw InputError(c10::str(
+        words, of_input ? " and is of this command, but " : " and is another command's: ", what,
+        "; choose another name", fresh_words(place, listed)));
+  }
   auto changed = missing(place, listed);
   for (const auto& name : not_listed(place, listed)) {
     if (listed.record.at("written").contains(name)) {
@@ -496,15 +359,14 @@ ordered_json find_finished(const fs::path& out, const Identity& identity, bool f
   require(
       changed.empty(), words,
       " and is not as this command wrote it: ", joined(changed, kShownNames),
-      " has changed or is gone; choose another name", kFreshReplaces);
+      " has changed or is gone; choose another name", fresh_words(place, listed));
   auto record = std::move(listed.record);
   record["there_before"] = true;
   count_output();
   WorkDirectory left(out);
   std::error_code ignored;
-  const auto job = without_device(part_of(read_job(left.path_ / kJobFile), "job"));
   if (!fs::is_directory(fs::symlink_status(left.path_, ignored)) ||
-      !strangers_in(left.path_).empty() || (!job.is_null() && job != now)) {
+      !not_of_work(left.path_).empty() || !is_of_job(left.path_ / kJobFile, now)) {
     return record;  // nothing is left, or it is not this job's
   }
   try {

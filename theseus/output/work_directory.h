@@ -2,39 +2,18 @@
 
 #include <filesystem>
 #include <functional>
-#include <set>
+#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "theseus/base/error.h"
+#include "theseus/base/made_files.h"
+#include "theseus/output/identity.h"
+#include "theseus/output/work_contents.h"
+
 namespace theseus::output {
-
-// Where a job that goes on begins: without any of these it starts over, whatever else is there.
-constexpr const char* kRouteFile = "route.json";                 // blocks matched by similarity
-constexpr const char* kWalkFile = "walk.safetensors";            // see transport::WalkMemory
-constexpr const char* kSolvedFile = "solved";                    // every map is there
-constexpr const char* kGradientsFile = "gradients.safetensors";  // see transport::Aligner
-constexpr const char* kSignsFile = "signs.safetensors";          // see SignMask
-constexpr const char* kTrainingFile = "training.safetensors";    // see train::save
-constexpr const char* kImitatedFile = "imitated.safetensors";    // see imitate_job
-constexpr const char* kWorkFiles[] = {kRouteFile, kWalkFile,     kSolvedFile,  kGradientsFile,
-                                      kSignsFile, kTrainingFile, kImitatedFile};
-
-// What lies in a directory, not below it; nothing of what is no directory.
-std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory);
-
-// Whether the option's value says where an input lies. What lies there is known by its hash.
-bool is_input(const std::string& option, const std::string& value);
-
-// The options, as they were given, that decide a result: not those that say how fast it comes, nor
-// where inputs lie.
-nlohmann::ordered_json deciding_options(const nlohmann::ordered_json& words);
-
-// JSON that is equal for runs that give the same result: {"version", "options", ..., "inputs": {WHAT: HASH}}. Only its
-// "device", which is noted, may be another: it rounds otherwise.
-// Finding it reads the inputs.
-using Identity = std::function<nlohmann::ordered_json()>;
 
 // Throws InputError when `out` is there and is no empty directory; when `fresh`, where it holds anything but what
 // its record lists.
@@ -42,9 +21,6 @@ void require_free(const std::filesystem::path& out, bool fresh);
 
 // The directory OUT.partial of an output.
 std::filesystem::path work_path(const std::filesystem::path& out);
-
-// What lies in a directory of unfinished work and is not of any job, by its name from there.
-std::vector<std::string> not_of_work(const std::filesystem::path& directory);
 
 // The record of an output that the same job has made, with `there_before`; null where nothing is at `out`, or it
 // shall be made anew. What is left of the job's work is removed (then the record has `removed`, its path). Throws InputError when
@@ -75,8 +51,16 @@ class WorkDirectory {
   // Runs what checks the result. When that throws, the work is removed: whoever goes on with it comes to the same
   // end, and the corrected command is another one.
   void check_result(const std::function<void()>& check);
-  // Names that will be copied into the output: a process that finds them there, half done, knows whose they are.
-  void expect(const std::set<std::string>& names);
+  // Runs a part of the job, with the same care for a NumericError. After every other one the work is worth keeping.
+  template <typename Body>
+  decltype(auto) attempt(Body&& body) {
+    try {
+      return std::forward<Body>(body)();
+    } catch (const NumericError&) {
+      give_up();
+      throw;
+    }
+  }
   // How far the work was that this process goes on with, in words.
   void went_on_at(const std::string& where) { went_on_at_ = where; }
   // Makes `staged` the output, with the record as its file `name`, and removes everything else. It
@@ -90,6 +74,8 @@ class WorkDirectory {
   void take_lock();
   void begin();
   void find_job();
+  void require_same(const nlohmann::ordered_json& before) const;
+  void give_up() { kept_ = resumed_ = false; }
   bool holds_work() const;
   void clear() noexcept;
 
@@ -99,6 +85,7 @@ class WorkDirectory {
   nlohmann::ordered_json device_;             // of this process
   nlohmann::ordered_json threads_, devices_;  // of all processes that worked on it
   std::string went_on_at_;
+  std::optional<MadeFiles> made_;  // in `staged` and in other folders
   int lock_ = -1;
   bool fresh_ = false;
   bool resumed_ = false;

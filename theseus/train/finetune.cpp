@@ -9,6 +9,7 @@
 
 #include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
+#include "theseus/base/made_files.h"
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/fingerprint.h"
 #include "theseus/data/identity.h"
@@ -264,11 +265,12 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   auto* const measured = held_out ? &*held_out : nullptr;
   const Lesson lesson{.loss = loss, .batches = batches, .held_out = measured};
   work.went_on_at(c10::str("step ", saved_steps(work.path()) + 1, " of ", options.steps));
-  const auto outcome = run_training(setup.trainable, lesson, how, watch, work.path());
+  const auto outcome =
+      work.attempt([&] { return run_training(setup.trainable, lesson, how, watch, work.path()); });
 
   watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
-  work.expect(output::names_of_output(model));
   const auto written = setup.write(options, work.staged());
+  note_made(work.staged() / kLossesFile);
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
   if (!options.recipe.empty()) {
     output::write_text(work.staged() / output::kRecipeFile, options.recipe);

@@ -7,8 +7,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
-#include "theseus/checkpoint/checkpoint.h"
-#include "theseus/checkpoint/write.h"
+#include "theseus/checkpoint/checked.h"
 #include "theseus/output/work_directory.h"
 
 namespace theseus::train {
@@ -19,7 +18,8 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kLeaf = "leaf/";
 constexpr const char* kSteps = "steps";
-constexpr const char* kBest = "best";  // [step, value, loss]
+constexpr const char* kBest = "best";      // [step, value, loss]
+constexpr const char* kLosses = "losses";  // the characters of a hash
 constexpr int64_t kLongestLosses = int64_t{1} << 30;
 
 void put_back(const checkpoint::Checkpoint& file, const std::string& name, const at::Tensor& leaf) {
@@ -38,7 +38,7 @@ void save(
     const fs::path& directory,
     const gradient::Trainable& trainable,
     const AdamW& optimiser,
-    const std::optional<Best>& best) {
+    const Saved& rest) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   for (const auto& [name, leaf] : trainable.leaves()) {
     tensors.emplace_back(std::string(kLeaf) + name, leaf.detach().cpu());
@@ -47,19 +47,21 @@ void save(
     tensors.emplace_back(name, tensor.cpu());
   }
   tensors.emplace_back(kSteps, at::full({1}, optimiser.steps(), at::kLong));
-  if (best) {
+  const auto& losses = rest.losses;
+  tensors.emplace_back(
+      kLosses, at::tensor(std::vector<uint8_t>(losses.begin(), losses.end()), at::kByte));
+  if (const auto& best = rest.best) {
     tensors.emplace_back(
         kBest, at::tensor(
                    std::vector<double>{static_cast<double>(best->step), best->value, best->loss},
                    at::kDouble));
   }
-  checkpoint::write_safetensors(directory / output::kTrainingFile, tensors);
+  checkpoint::write_checked(directory / output::kTrainingFile, tensors);
 }
 
-std::optional<Best> restore(
-    const fs::path& directory, gradient::Trainable& trainable, AdamW& optimiser) {
-  return with_context("going on with unfinished work", [&]() -> std::optional<Best> {
-    const auto file = checkpoint::Checkpoint::open(directory / output::kTrainingFile);
+Saved restore(const fs::path& directory, gradient::Trainable& trainable, AdamW& optimiser) {
+  return with_context("going on with unfinished work", [&] {
+    const auto file = checkpoint::open_checked(directory / output::kTrainingFile);
     for (const auto& [name, leaf] : trainable.leaves()) {
       put_back(file, std::string(kLeaf) + name, leaf);
     }
@@ -73,23 +75,24 @@ std::optional<Best> restore(
       }
     }
     optimiser.restore(file.tensor(kSteps).item<int64_t>(), moments);
-    if (file.find(kBest) == nullptr) {
-      return std::nullopt;
+    const auto hash = file.tensor(kLosses).contiguous();
+    Saved saved{.losses = {static_cast<const char*>(hash.data_ptr()), hash.nbytes()}};
+    if (file.find(kBest) != nullptr) {
+      const auto best = file.tensor(kBest);
+      saved.best = Best{
+          .step = static_cast<int64_t>(best[0].item<double>()),
+          .value = best[1].item<double>(),
+          .loss = best[2].item<double>()};
     }
-    const auto best = file.tensor(kBest);
-    return Best{
-        .step = static_cast<int64_t>(best[0].item<double>()),
-        .value = best[1].item<double>(),
-        .loss = best[2].item<double>()};
+    return saved;
   });
 }
 
 int64_t saved_steps(const fs::path& directory) {
   std::error_code ignored;
   const auto file = directory / output::kTrainingFile;
-  return fs::exists(file, ignored)
-             ? checkpoint::Checkpoint::open(file).tensor(kSteps).item<int64_t>()
-             : 0;
+  return fs::exists(file, ignored) ? checkpoint::open_checked(file).tensor(kSteps).item<int64_t>()
+                                   : 0;
 }
 
 void save_leaves(const fs::path& file, const gradient::Trainable& trainable) {
@@ -97,17 +100,17 @@ void save_leaves(const fs::path& file, const gradient::Trainable& trainable) {
   for (const auto& [name, leaf] : trainable.leaves()) {
     tensors.emplace_back(name, leaf.detach().cpu());
   }
-  checkpoint::write_safetensors(file, tensors);
+  checkpoint::write_checked(file, tensors);
 }
 
 void restore_leaves(const fs::path& file, gradient::Trainable& trainable) {
-  const auto saved = checkpoint::Checkpoint::open(file);
+  const auto saved = checkpoint::open_checked(file);
   for (const auto& [name, leaf] : trainable.leaves()) {
     put_back(saved, name, leaf);
   }
 }
 
-Losses::Losses(const fs::path& file, int64_t last) : file_(file) {
+Losses::Losses(const fs::path& file, int64_t last, const std::string& hash) : file_(file) {
   std::error_code ignored;
   std::string kept;
   if (last > 0 && fs::exists(file, ignored)) {
@@ -121,6 +124,10 @@ Losses::Losses(const fs::path& file, int64_t last) : file_(file) {
       kept += line + "\n";
     }
   }
+  hash_.add(kept);
+  require(
+      hash.empty() || hash == hash_.text(), "the unfinished work is damaged: the content of ",
+      file.string(), " is not what its checksum says; --fresh starts anew");
   AtomicFile fresh(file);
   fresh.append(kept);
   fresh.commit();
@@ -128,9 +135,16 @@ Losses::Losses(const fs::path& file, int64_t last) : file_(file) {
 
 void Losses::add(const ordered_json& line) {
   lines_.push_back(line);
+  const auto text = line.dump() + "\n";
+  hash_.add(text);
   std::ofstream out(file_, std::ios::app);
-  out << line.dump() << "\n" << std::flush;
+  out << text << std::flush;
   require(static_cast<bool>(out), "cannot write ", file_.string());
+}
+
+std::string Losses::hash() const {
+  sync_file(file_);
+  return hash_.text();
 }
 
 }  // namespace theseus::train

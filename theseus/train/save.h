@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "theseus/base/content_hash.h"
 #include "theseus/gradient/trainable.h"
 #include "theseus/train/adamw.h"
 
@@ -23,16 +24,22 @@ struct Best {
   double loss = 0;
 };
 
+// What a file of unfinished training says beside the leaves and the moments.
+struct Saved {
+  std::optional<Best> best;
+  std::string losses;  // the hash of what Losses had written; empty where nothing was saved
+};
+
 // Where an unfinished training stands, as one file of the working directory that appears whole: leaves,
-// moments, steps, best.
+// moments, steps, and the rest.
 void save(
     const std::filesystem::path& directory,
     const gradient::Trainable& trainable,
     const AdamW& optimiser,
-    const std::optional<Best>& best);
+    const Saved& rest);
 
-// Puts everything back as it was saved. Throws InputError when the file is not of this training.
-std::optional<Best> restore(
+// Puts everything back as it was saved. Throws InputError when the file is not of this training, or damaged.
+Saved restore(
     const std::filesystem::path& directory, gradient::Trainable& trainable, AdamW& optimiser);
 
 // After how many steps it was saved; 0 where it was not.
@@ -46,13 +53,17 @@ void restore_leaves(const std::filesystem::path& file, gradient::Trainable& trai
 // "validation_loss", METRIC} for every measurement. Lines are in the file as soon as they are known.
 class Losses {
  public:
-  // Goes on behind the lines of steps up to `last`; later ones, of a run that was cut off, are dropped.
-  Losses(const std::filesystem::path& file, int64_t last);
+  // Goes on behind the lines of steps up to `last`; later ones, of a run that was cut off, are dropped. `hash` is what
+  // hash() was after them: throws InputError when the file is damaged.
+  Losses(const std::filesystem::path& file, int64_t last, const std::string& hash);
   void add(const nlohmann::ordered_json& line);
+  // Of all lines, which are on the disk afterwards.
+  std::string hash() const;
   const std::vector<nlohmann::ordered_json>& lines() const { return lines_; }
 
  private:
   std::filesystem::path file_;
+  ContentHash hash_;
   std::vector<nlohmann::ordered_json> lines_;
 };
 

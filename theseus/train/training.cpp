@@ -33,8 +33,9 @@ class Run {
         watch_(watch),
         directory_(directory),
         optimiser_(options.optimiser),
-        best_(begin()),
-        losses_(directory / kLossesFile, optimiser_.steps()) {}
+        begun_(begin()),
+        best_(begun_.best),
+        losses_(directory / kLossesFile, optimiser_.steps(), begun_.losses) {}
 
   Outcome finish() {
     const auto steps = options_.schedule.steps;
@@ -61,11 +62,11 @@ class Run {
   }
 
  private:
-  std::optional<Best> begin() {
+  Saved begin() {
     std::error_code ignored;
     return fs::exists(directory_ / output::kTrainingFile, ignored)
                ? restore(directory_, trainable_, optimiser_)
-               : std::nullopt;
+               : Saved();
   }
 
   void step() {
@@ -125,7 +126,7 @@ class Run {
       return;
     }
     const auto begun = Clock::now();
-    save(directory_, trainable_, optimiser_, best_);
+    save(directory_, trainable_, optimiser_, {.best = best_, .losses = losses_.hash()});
     saved_ = Clock::now();
     saving_ = since(begun);
   }
@@ -142,6 +143,7 @@ class Run {
   const Watch& watch_;
   const fs::path& directory_;
   AdamW optimiser_;
+  const Saved begun_;
   std::optional<Best> best_;
   Losses losses_;
   int64_t seen_ = 0;                                  // examples, by this process

@@ -219,7 +219,7 @@ at::Tensor Alignment::find_map(const std::string& space) const {
   return maps(stage).at(space).dense();
 }
 
-void Alignment::write_stage(
+std::vector<fs::path> Alignment::write_stage(
     const fs::path& directory, int64_t stage, const MapSet& maps, const stats::Moments& moments) {
   std::vector<std::pair<std::string, at::Tensor>> matrices, sums;
   for (const auto& [space, map] : maps) {
@@ -238,12 +238,16 @@ void Alignment::write_stage(
       }
     }
   }
-  if (!matrices.empty()) {
-    checkpoint::write_safetensors(maps_file(directory, stage), matrices);
-  }
-  if (!sums.empty()) {
-    checkpoint::write_safetensors(directory / c10::str("moments-", stage, ".safetensors"), sums);
-  }
+  std::vector<fs::path> written;
+  const auto write = [&](const fs::path& file, const auto& tensors) {
+    if (!tensors.empty()) {
+      checkpoint::write_safetensors(file, tensors);
+      written.push_back(file);
+    }
+  };
+  write(maps_file(directory, stage), matrices);
+  write(directory / c10::str("moments-", stage, ".safetensors"), sums);
+  return written;
 }
 
 nlohmann::ordered_json Alignment::whole_about(

@@ -34,7 +34,8 @@ class Alignment {
   // last. Undefined when there is none; throws InputError as require_maps does when it is damaged.
   at::Tensor find_map(const std::string& space) const;
 
-  static void write_stage(
+  // Returns the files.
+  static std::vector<std::filesystem::path> write_stage(
       const std::filesystem::path& directory,
       int64_t stage,
       const MapSet& maps,

@@ -6,8 +6,7 @@
 
 #include "theseus/base/bring.h"
 #include "theseus/base/error.h"
-#include "theseus/checkpoint/checkpoint.h"
-#include "theseus/checkpoint/write.h"
+#include "theseus/checkpoint/checked.h"
 
 namespace theseus::transport {
 namespace {
@@ -68,14 +67,14 @@ Schedule agreed_schedule(const fs::path& directory, const Schedule& now, int64_t
     for (const auto& [first, last] : now.groups) {
       numbers.insert(numbers.end(), {first, last});
     }
-    checkpoint::write_safetensors(
+    checkpoint::write_checked(
         path, {{"groups", at::tensor(numbers, at::kLong)},
                {"spill", at::tensor(int64_t{now.spill}, at::kLong)},
                {"batches", at::tensor(batches, at::kLong)}});
     return now;
   }
   return with_context("reading the unfinished work " + path.string(), [&] {
-    const auto saved = checkpoint::Checkpoint::open(path);
+    const auto saved = checkpoint::open_checked(path);
     require(
         saved.find("batches") != nullptr && saved.tensor("batches").item<int64_t>() == batches,
         "it walked the calibration in other batches; --fresh starts over");
@@ -93,13 +92,13 @@ void write_moments(const fs::path& path, const std::map<int64_t, stats::Moments>
   for (const auto& [stage, found] : moments) {
     append(tensors, c10::str(stage, "/"), found);
   }
-  checkpoint::write_safetensors(path, tensors);
+  checkpoint::write_checked(path, tensors);
 }
 
 std::map<int64_t, stats::Moments> read_moments(const fs::path& path) {
   return with_context(
       "reading the unfinished work " + path.string() + " (--fresh starts over)", [&] {
-        const auto saved = checkpoint::Checkpoint::open(path);
+        const auto saved = checkpoint::open_checked(path);
         std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
         for (const auto& info : saved.tensors()) {
           const auto name = words(info.name);
@@ -144,7 +143,7 @@ bool WalkMemory::load(
   }
   return with_context(
       "reading the unfinished work " + file().string() + " (--fresh starts over)", [&] {
-        const auto saved = checkpoint::Checkpoint::open(file());
+        const auto saved = checkpoint::open_checked(file());
         std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
         for (const auto& info : saved.tensors()) {
           const auto path = words(info.name);
@@ -184,7 +183,7 @@ void WalkMemory::save(
   for (size_t batch = 0; batch < states_.size() && !spill_ && !shared_; ++batch) {
     append(tensors, c10::str("state/", batch, "/"), states_[batch]);
   }
-  checkpoint::write_safetensors(file(), tensors);
+  checkpoint::write_checked(file(), tensors);
   if (spill_) {
     forget_before(position.first);  // not sooner: until now an earlier position was the saved one
   }
@@ -213,7 +212,7 @@ stats::WalkState WalkMemory::take(int64_t first, int64_t batch) {
     return states_[static_cast<size_t>(batch)];
   }
   // Files are read lazily, and may go: states are copies.
-  const auto saved = checkpoint::Checkpoint::open(state_file(first, batch));
+  const auto saved = checkpoint::open_checked(state_file(first, batch));
   stats::WalkState state;
   for (const auto& info : saved.tensors()) {
     const auto path = words(info.name);
@@ -229,7 +228,7 @@ void WalkMemory::put(int64_t first, int64_t batch, stats::WalkState state) {
   }
   NamedTensors tensors;
   append(tensors, "", state);
-  checkpoint::write_safetensors(state_file(first, batch), tensors);
+  checkpoint::write_checked(state_file(first, batch), tensors);
 }
 
 void WalkMemory::forget_before(int64_t first) {

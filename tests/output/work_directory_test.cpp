@@ -1,0 +1,96 @@
+#include "theseus/output/work_directory.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "theseus/base/error.h"
+#include "theseus/base/file.h"
+#include "theseus/output/text_file.h"
+
+#include "tests/support/expect_error.h"
+#include "tests/support/scratch_dir.h"
+
+namespace theseus::output {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+Identity on(const std::string& device, const std::string& calibration = "xxh3:1") {
+  return [=] {
+    return ordered_json{
+        {"version", "1"}, {"device", device}, {"inputs", {{"the calibration", calibration}}}};
+  };
+}
+
+// Leaves work as a process that was killed does: what a destructor removes is there.
+void leave_work(const fs::path& out) {
+  WorkDirectory work(out, on("cuda"), false);
+  work.identify();
+  work.keep();
+  write_text(work.path() / kSolvedFile, "all maps are there\n");
+  write_text(work.staged() / "config.json", "half");
+}
+
+TEST(WorkDirectory, GoesOnWithAnotherDeviceAndSaysSo) {
+  const tests::ScratchDir scratch;
+  leave_work(scratch / "out");
+  WorkDirectory work(scratch / "out", on("cpu"), false);
+  EXPECT_TRUE(work.resumed());
+  EXPECT_FALSE(fs::exists(work.staged() / "config.json"));
+  ordered_json record = {{"notes", ordered_json::array()}};
+  work.finish(kRecordFile, record);
+  EXPECT_NE(
+      record.at("notes").dump().find(R"(another device ([\"cuda\",\"cpu\"]))"), std::string::npos);
+  EXPECT_FALSE(fs::exists(scratch / "out.partial"));
+}
+
+TEST(WorkDirectory, AChangedInputIsNotCalledAnotherCommand) {
+  const tests::ScratchDir scratch;
+  leave_work(scratch / "out");
+  const auto message =
+      tests::error_of([&] { WorkDirectory(scratch / "out", on("cuda", "xxh3:2"), false); });
+  tests::expect_parts(
+      message, "unfinished work of this command", "the calibration has changed since",
+      "put that back as it was", "--fresh");
+  EXPECT_TRUE(WorkDirectory(scratch / "out", on("cuda", "xxh3:2"), true).staged().has_filename());
+}
+
+// What nobody noted as made stays, whatever it is called, and is named.
+TEST(WorkDirectory, WhatIsNotOnItsListStays) {
+  for (const char* name :
+       {"output/README.md", "output/model.safetensors", "output/empty", "stages"}) {
+    const tests::ScratchDir scratch;
+    leave_work(scratch / "out");
+    const auto path = scratch / "out.partial" / name;
+    if (path.has_extension()) {
+      write_text(path, "mine");
+    } else {
+      fs::create_directories(path / "of mine");
+    }
+    for (const bool fresh : {false, true}) {
+      const auto message =
+          tests::error_of([&] { WorkDirectory(scratch / "out", on("cuda"), fresh); });
+      tests::expect_parts(message, name, "not ours");
+      EXPECT_TRUE(fs::exists(path)) << name;
+    }
+  }
+}
+
+TEST(WorkDirectory, ANumericErrorLeavesNoWork) {
+  const tests::ScratchDir scratch;
+  EXPECT_THROW(
+      {
+        WorkDirectory work(scratch / "out", on("cuda"), false);
+        work.identify();
+        work.keep();
+        write_text(work.path() / kSolvedFile, "all maps are there\n");
+        work.attempt([] { throw NumericError("the loss is not finite"); });
+      },
+      NumericError);
+  EXPECT_FALSE(fs::exists(scratch / "out.partial"));
+}
+
+}  // namespace
+}  // namespace theseus::output
