@@ -39,7 +39,10 @@ bool holds(const Work& work) {
 // As parts, since a handler can put none together.
 void say_end(const Interruption& interruption) {
   static const std::string kBegin = "\ninterrupted (work in ", kNext = ", ",
-                           kEnd = " is kept: the same command goes on from there)\n";
+                           kEnd = " is kept: the same command goes on from there)\n",
+                           kNothing = "\ninterrupted; nothing is kept to go on from (",
+                           kAnew =
+                               " holds too little: the same command starts anew, and removes it)\n";
   bool any = false;
   for (const auto& work : interruption.works) {
     if (holds(work)) {
@@ -48,7 +51,18 @@ void say_end(const Interruption& interruption) {
       any = true;
     }
   }
-  say(any ? kEnd : interruption.words);
+  if (any) {
+    say(kEnd);
+    return;
+  }
+  for (const auto& work : interruption.works) {
+    if (::access(work.path.c_str(), F_OK) == 0) {
+      say(any ? kNext : kNothing);
+      say(work.path);
+      any = true;
+    }
+  }
+  say(any ? kAnew : interruption.words);
 }
 
 // Nothing half-written stays behind when the user loses patience, and what is finished stays so.
