@@ -192,6 +192,23 @@ class Compare(DigitsTest):
         before = support.listing(cells)
         self.assertEqual(self.table(*self.compare(methods="none,pad")), first)
         self.assertEqual(support.listing(cells), before)
+        record = cells / "digits-none-0.json"
+        whole = record.read_bytes()
+        for place in (len(whole) // 2, -3):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1
+            record.write_bytes(damaged)
+            said = self.theseus(*self.compare(methods="none,pad"), exit=2).stderr
+            for part in (str(record), "damaged", "measured anew"):
+                self.assertIn(part, said)
+        record.unlink()  # as the message says
+        self.assertEqual(self.table(*self.compare(methods="none,pad")), first)
+        before = support.listing(cells)
+        identity = self.here / "c" / "comparison.json"
+        of_what = identity.read_text()
+        identity.write_text(of_what.replace("digits", "digitz", 1))
+        self.refused(*self.compare(methods="none,pad"), says=[identity, "damaged"])
+        identity.write_text(of_what)
         (cells / "digits-pad-0.json").unlink()  # as if it had been interrupted there
         rows, _ = self.table(*self.compare(methods="none,pad,procrustes"))
         self.assertEqual({method: rows[method] for method in ("none", "pad")}, first[0])

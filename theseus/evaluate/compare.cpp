@@ -233,7 +233,7 @@ ordered_json known_cell(Column& column, const std::string& method, const fs::pat
     if (!fs::exists(file, ignored)) {
       write_record(file, cell(column, method, place));
     }
-    return read_record(file);
+    return read_whole(file, "remove it, and it is measured anew");
   });
 }
 

@@ -132,6 +132,15 @@ ordered_json read_record(const fs::path& path) {
   return found;
 }
 
+ordered_json read_whole(const fs::path& path, const std::string& cure) {
+  auto found = read_record(path);
+  require(
+      found.is_object() && read_text_file(path, kLongestRecord) == text_of(certified(found)),
+      "the unfinished work is damaged: the content of ", path.string(),
+      " is not what its hash says; ", cure);
+  return found;
+}
+
 void write_record(const fs::path& path, const ordered_json& json) {
   remove_abandoned(path);
   AtomicFile file(path);
@@ -143,7 +152,9 @@ void take_place(const fs::path& directory, const ordered_json& identity, bool fr
   const auto file = directory / kIdentity;
   std::error_code error;
   if (fs::exists(file, error)) {
-    const auto found = read_record(file);
+    const auto found = holds_results(directory) && !fresh
+                           ? read_whole(file, "choose another directory, or remove this one")
+                           : read_record(file);
     require(
         found == identity || fresh || !holds_results(directory), "--out: ", directory.string(),
         " holds a comparison of something else, or with other options; choose another directory, "

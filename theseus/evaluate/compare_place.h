@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,8 @@ void take_place(
 // Whole or not at all, with a hash that tells whether somebody has changed it since; the record without that. Null where
 // there is none, discarded where it is no JSON.
 nlohmann::ordered_json read_record(const std::filesystem::path& path);
+// The same of a file that is there. Throws InputError when it is not as it was written; `cure` says what to do then.
+nlohmann::ordered_json read_whole(const std::filesystem::path& path, const std::string& cure);
 void write_record(const std::filesystem::path& path, const nlohmann::ordered_json& json);
 
 }  // namespace theseus::evaluate

@@ -1,6 +1,7 @@
 #include "theseus/evaluate/prepared_once.h"
 
 #include "theseus/base/content_hash.h"
+#include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/evaluate/compare_place.h"
 #include "theseus/output/opened.h"
@@ -55,7 +56,14 @@ ordered_json PreparedOnce::prepare(const output::JobOptions& job) const {
         output::choice_of(job), source, target, file_, [](int64_t, int64_t) {});
     write_record(about(), {{"drawn", std::move(drawn)}, {"of", hash_of_file(file_)}});
   }
-  return read_record(about()).at("drawn");
+  const auto cure = c10::str(
+      "remove ", file_.string(), " and ", about().string(), ", and the examples are read anew");
+  const auto found = read_whole(about(), cure);
+  require(
+      fs::is_regular_file(file_, ignored) && found.at("of") == hash_of_file(file_),
+      "the unfinished work is damaged: ", file_.string(), " is not there as it was written; ",
+      cure);
+  return found.at("drawn");
 }
 
 }  // namespace theseus::evaluate
