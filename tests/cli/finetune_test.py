@@ -124,16 +124,19 @@ class Digits(DigitsTest):
         return json.loads((self.here / out / "theseus.json").read_text())
 
     def test_nothing_learnt(self):
-        """Steps that are lost in the weights are no training; a new head is one by itself."""
+        """Steps that are lost in the weights are no training, also of a new head or of factors."""
         words = ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
                  "--validation", "val", "--steps", "2", "--batch-size", "4", "--quiet"]
         half = ["--output-dtype", "float16", "--lr", "1e-9"]
-        for more in (["--lr", "1e-30"], half):
-            done = self.theseus(*words, *more, "--fresh", "--out", self.here / "none", exit=2)
+        for more in (["--lr", "1e-30"], half, [*half, "--head", "new"],
+                     ["--lr", "1e-30", "--head", "new"], ["--lr", "1e-30", "--lora", "2"],
+                     ["--lr", "1e-30", "--lora", "2", "--head", "new"]):
+            done = self.theseus(*words, *more, "--out", self.here / "none", exit=2)
             for part in ("nothing of what was learnt arrives", "--lr", "--steps"):
                 self.assertIn(part, done.stderr)
             self.assertFalse((self.here / "none").exists())
-        self.theseus(*words, *half, "--head", "new", "--out", self.here / "head")
+            self.assertFalse((self.here / "none.partial").exists())
+        self.theseus(*words, "--lr", "1e-3", "--head", "new", "--out", self.here / "head")
 
     def test_a_process_that_nobody_prepared(self):
         """Whatever runs models says so in its record."""

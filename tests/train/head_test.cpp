@@ -51,7 +51,7 @@ TEST_P(NewHead, IsWrittenAndOpenedAgain) {
     EXPECT_EQ(expected.size(1), 3);
     const auto written =
         write_tuned(model, trainable.leaves(), head, output::OutputDtype::kAuto, scratch.path());
-    EXPECT_EQ(written.norm, 0);  // the encoder is as it was
+    EXPECT_EQ(written.learnt.norm_squared, 0);  // the encoder is as it was
   }
   EXPECT_EQ(gradient::head_classes(model), 0);
   EXPECT_FALSE(model.forward(inputs).contains("logits"));

@@ -269,7 +269,8 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
       work.attempt([&] { return run_training(setup.trainable, lesson, how, watch, work.path()); });
 
   watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
-  const auto written = setup.write(options, work.staged());
+  const auto written = work.attempt([&] { return setup.write(options, work.staged()); });
+  work.check_result([&] { setup.require_learnt(written); });
   note_made(work.staged() / kLossesFile);
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
   if (!options.recipe.empty()) {

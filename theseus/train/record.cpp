@@ -1,6 +1,7 @@
 #include "theseus/train/record.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <ATen/Parallel.h>
 #include <c10/util/StringUtil.h>
@@ -160,7 +161,7 @@ ordered_json describe_training(
     record["best"] = {{"step", outcome.best->step}, {"value", outcome.best->value}};
   }
   if (subject.written != nullptr) {
-    record["norm"] = subject.written->norm;
+    record["norm"] = std::sqrt(subject.written->learnt.norm_squared);
     record["output_dtype"] = subject.written->storage;
   }
   record["notes"] = notes_on(record, how.metric, subject);

@@ -1,8 +1,10 @@
 #include "theseus/train/setup.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include "theseus/base/error.h"
+#include "theseus/output/output_dtype.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/write_adapter.h"
 #include "theseus/train/lora.h"
@@ -62,6 +64,10 @@ void Setup::begin(const FinetuneOptions& options) {
     start.tensors.erase(head.module + ".weight");
     start.tensors.erase(head.module + ".bias");
     begin_head(head, options.seed, trainable);
+    for (const char* part : {".weight", ".bias"}) {
+      head_begun[head.module + part] =
+          trainable.leaves().at(head.module + part).detach().cpu().clone();
+    }
   }
   fixed = std::move(start.tensors);
   const auto alpha =
@@ -86,6 +92,39 @@ std::optional<WrittenTuned> Setup::write(
   auto values = fixed;
   values.insert(trainable.leaves().begin(), trainable.leaves().end());
   return write_tuned(model, values, head, options.output_dtype, directory);
+}
+
+void Setup::require_learnt(const std::optional<WrittenTuned>& written) const {
+  const c10::NoGradGuard no_gradients;
+  const auto dtype = written ? written->dtype : at::kFloat;
+  auto all = written ? written->learnt : learnt_by_factors();
+  for (const auto& [name, before] : head_begun) {
+    all.add(addition_of(before.to(dtype), trainable.leaves().at(name).detach().cpu(), dtype));
+  }
+  output::require_learnt(all, dtype);
+}
+
+// As an adapter stores it, beside the weights that it is for.
+output::Addition Setup::learnt_by_factors() const {
+  output::Addition all;
+  for (const auto& parameter : model.architecture().parameters) {
+    const auto& tensor = parameter.tensor;
+    const auto end = tensor.rfind(".weight");
+    const auto module = tensor.substr(0, end);
+    if (end != std::string::npos && trainable.leaves().contains(module + ".lora_B.weight")) {
+      const auto factors = trainable.low_rank(module);
+      const auto delta = factors.scale * at::matmul(factors.up.detach(), factors.down.detach());
+      const auto square = [](const at::Tensor& values) {
+        return values.to(at::kDouble).square().sum().item<double>();
+      };
+      const auto norm_squared = square(delta);
+      all.add(
+          {.norm_squared = norm_squared,
+           .arrived_squared = norm_squared,
+           .base_squared = square(model.checkpoint().tensor(parameter.stored))});
+    }
+  }
+  return all;
 }
 
 void Setup::write_factors(const fs::path& base, const fs::path& directory) const {

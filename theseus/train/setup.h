@@ -26,16 +26,22 @@ struct Setup {
   std::optional<WrittenTuned> write(
       const FinetuneOptions& options, const std::filesystem::path& directory) const;
 
+  // Throws InputError when nothing of what the leaves learnt arrives in what write() wrote.
+  void require_learnt(const std::optional<WrittenTuned>& written) const;
+
   model::Model& model;
   Head head;
   Choice choice;
   model::Reader reader;
   gradient::Trainable trainable;
-  Tensors fixed;  // what a start changed and nothing trains
+  Tensors fixed;       // what a start changed and nothing trains
+  Tensors head_begun;  // an added head, as it was before it learnt
 
  private:
   void write_factors(
       const std::filesystem::path& base, const std::filesystem::path& directory) const;
+
+  output::Addition learnt_by_factors() const;
 
   bool low_rank_;
 };

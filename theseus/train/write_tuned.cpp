@@ -171,19 +171,6 @@ at::Tensor rounded(const at::Tensor& value, const checkpoint::Entry& entry) {
   return stored;
 }
 
-// What rounding `value` to `dtype` does to what was learnt.
-output::Addition addition_of(
-    const at::Tensor& before, const at::Tensor& value, at::ScalarType dtype) {
-  const auto was = before.to(at::kDouble), now = value.to(at::kDouble);
-  const auto stored = value.to(dtype).to(at::kDouble);
-  const auto square = [](const at::Tensor& tensor) { return tensor.square().sum().item<double>(); };
-  return {
-      .norm_squared = square(now - was),
-      .lost_squared = square(now - stored),
-      .arrived_squared = square(stored - was),
-      .base_squared = square(was)};
-}
-
 // All of what the base's tensors learnt, as `layout` would hold it. A new head begins at random, and what it replaces
 // says nothing of what it learnt.
 output::Addition all_learnt(
@@ -209,6 +196,18 @@ output::Addition all_learnt(
 }
 
 }  // namespace
+
+output::Addition addition_of(
+    const at::Tensor& before, const at::Tensor& value, at::ScalarType dtype) {
+  const auto was = before.to(at::kDouble), now = value.to(at::kDouble);
+  const auto stored = value.to(dtype).to(at::kDouble);
+  const auto square = [](const at::Tensor& tensor) { return tensor.square().sum().item<double>(); };
+  return {
+      .norm_squared = square(now - was),
+      .lost_squared = square(now - stored),
+      .arrived_squared = square(stored - was),
+      .base_squared = square(was)};
+}
 
 std::string name_with_head(
     const model::Architecture& architecture, const Head& head, const std::string& name) {
@@ -258,10 +257,8 @@ WrittenTuned write_tuned(
         .files = checkpoint::write_checkpoint(
             directory, tuned.layout.files, tuned.layout.entries, value_of)};
     written.left_out = output::copy_side_files(base, directory, kOurs).left_out;
-    written.norm = std::sqrt(learnt.norm_squared);
-    if (!head.added()) {  // else that is what was learnt, whatever became of the rest
-      output::require_learnt(learnt, storage.written);
-    }
+    written.learnt = learnt;
+    written.dtype = storage.written;
     written.storage = output::describe_storage(storage, learnt.lost());
     written.notes = output::notes_on_storage(storage, learnt.lost(), "base");
     const auto corrected =
