@@ -19,5 +19,11 @@ TEST(Suggest, FindsNothingForAnotherWord) {
   EXPECT_EQ(closest(std::string(10'000, 'a'), kKnown), "");
 }
 
+TEST(Suggest, SaysWhatWasMeant) {
+  EXPECT_EQ(did_you_mean("flaot32", " float32 bfloat16"), "; did you mean 'float32'?");
+  EXPECT_EQ(did_you_mean("banana", "float32 bfloat16"), "");
+  EXPECT_EQ(did_you_mean("x", ""), "");
+}
+
 }  // namespace
 }  // namespace theseus::machine

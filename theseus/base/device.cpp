@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -14,26 +13,14 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/gpu.h"
-#include "theseus/base/side_by_side.h"
+#include "theseus/base/rates.h"
 #include "theseus/base/units.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus {
 namespace {
 
 std::atomic<bool> pretended_fast = false;
-
-double seconds_of_products(c10::Device device, c10::ScalarType dtype) {
-  constexpr int kProducts = 5;
-  const auto factor = at::ones({1024, 1024}, at::TensorOptions(device).dtype(dtype));
-  at::mm(factor, factor);  // the first one loads libraries
-  finish_queued(device);
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < kProducts; ++i) {
-    at::mm(factor, factor);
-  }
-  finish_queued(device);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 }  // namespace
 
@@ -73,7 +60,9 @@ c10::Device parse_device(const std::string& text) {
     return choose_device().device;
   }
   const bool cuda = text == "cuda" || text.starts_with("cuda:");
-  require(cuda || text == "cpu", "unknown device '", text, "'; known: auto cpu cuda cuda:N");
+  require(
+      cuda || text == "cpu", "unknown device '", text,
+      "'; known: auto cpu cuda cuda:N, where cuda is a GPU");
   if (!cuda) {
     return c10::Device(c10::kCPU);
   }
@@ -102,6 +91,7 @@ c10::Device cuda_device_of(int n) {
 
 bool multiplies_float64_fast(c10::Device device) {
   constexpr double kFast = 4;  // times as long: there is nothing between 2 and 16
+  constexpr int64_t kFeatures = 1024;
   if (device.is_cpu()) {
     return pretended_fast;
   }
@@ -114,8 +104,8 @@ bool multiplies_float64_fast(c10::Device device) {
   double wide = std::numeric_limits<double>::infinity(), narrow = wide;
   // In turns, and the best of each: something may come between.
   for (int turn = 0; turn < 5; ++turn) {
-    wide = std::min(wide, seconds_of_products(device, at::kDouble));
-    narrow = std::min(narrow, seconds_of_products(device, at::kFloat));
+    wide = std::min(wide, seconds_of_product(device, at::kDouble, kFeatures));
+    narrow = std::min(narrow, seconds_of_product(device, at::kFloat, kFeatures));
   }
   return measured[device.index()] = wide < kFast * narrow;
 }
@@ -136,9 +126,10 @@ c10::ScalarType parse_compute_dtype(const std::string& text, const std::string& 
   static const std::map<std::string, c10::ScalarType> known = {
       {"float32", c10::kFloat}, {"bfloat16", c10::kBFloat16}, {"float16", c10::kHalf}};
   const auto found = known.find(text);
+  const auto words = "float32 bfloat16 float16" + (more.empty() ? "" : " " + more);
   require(
-      found != known.end(), "unknown dtype '", text, "'; known: float32 bfloat16 float16",
-      more.empty() ? "" : " " + more);
+      found != known.end(), "unknown dtype '", text, "'; known: ", words,
+      machine::did_you_mean(text, words));
   return found->second;
 }
 

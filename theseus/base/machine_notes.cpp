@@ -27,8 +27,7 @@ bool slower_than_float32(c10::ScalarType dtype) {
 
 std::vector<std::string> machine_notes(c10::Device device, c10::ScalarType dtype) {
   std::vector<std::string> notes;
-  const auto unset = machine::missing(
-      machine::settings_for(machine::describe(machine::read_cpuid()), machine::built_with()));
+  const auto unset = machine::missing(machine::settings_here());
   if (!unset.empty()) {
     notes.push_back(
         "this process was not started by the program theseus and may compute slower than it could: "

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
@@ -9,7 +11,10 @@ namespace theseus {
 // of the threads, by the clock on the wall.
 double product_rate(c10::Device device, c10::ScalarType dtype);
 
-// The same of one thread on a CPU, by the time that it was running: others that share the machine do not count.
+// Seconds of one product of square matrices with so many rows, on a CPU likewise.
+double seconds_of_product(c10::Device device, c10::ScalarType dtype, int64_t features);
+
+// The rate of one thread on a CPU, by the time that it was running: others that share the machine do not count.
 double product_rate_of_one_thread(c10::ScalarType dtype);
 
 }  // namespace theseus

@@ -86,7 +86,7 @@ machine::Findings find_out() {
       .cores = machine::count_cores(processors),
       .clock = machine::clock_rate(),
       .kernel = kernel_in_use()};
-  found.unset = machine::missing(machine::settings_for(found.processor, machine::built_with()));
+  found.unset = machine::missing(machine::settings_here());
   if (!set_by_theseus("OPENBLAS_CORETYPE")) {
     found.named_kernel = machine::look_up("OPENBLAS_CORETYPE").value_or("");
   }
@@ -99,9 +99,9 @@ machine::Findings find_out() {
   return found;
 }
 
-ordered_json settings_record(const machine::Processor& processor) {
+ordered_json settings_record() {
   auto settings = ordered_json::array();
-  for (const auto& setting : machine::settings_for(processor, machine::built_with())) {
+  for (const auto& setting : machine::settings_here()) {
     const auto value = machine::look_up(setting.name);
     const bool yields = !value && !setting.yields.empty() && machine::look_up(setting.yields);
     settings.push_back(
@@ -195,7 +195,7 @@ ordered_json machine_record() {
       {"threads", at::get_num_threads()},
       {"openblas_kernel", found.kernel},
       {"onednn_limit", onednn_limit()},
-      {"settings", settings_record(processor)},
+      {"settings", settings_record()},
       {"rates_of_a_core",
        {{"float32", found.float32}, {"float64", found.float64}, {"bfloat16", found.bfloat16}}},
       {"gpus", gpus_record()},

@@ -65,6 +65,10 @@ Libraries built_with() {
   return libraries;
 }
 
+std::vector<Setting> settings_here() {
+  return settings_for(describe(read_cpuid()), built_with());
+}
+
 std::optional<std::string> look_up(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -82,7 +86,7 @@ std::vector<Setting> missing(const std::vector<Setting>& settings, const Lookup&
 
 void set_missing() {
   std::string names;
-  for (const auto& setting : missing(settings_for(describe(read_cpuid()), built_with()))) {
+  for (const auto& setting : missing(settings_here())) {
     ::setenv(setting.name.c_str(), setting.value.c_str(), 0);
     names.append(names.empty() ? "" : " ").append(setting.name);
   }
@@ -90,7 +94,7 @@ void set_missing() {
 }
 
 void set_what_is_read_late() {
-  for (const auto& setting : settings_for(describe(read_cpuid()), built_with())) {
+  for (const auto& setting : settings_here()) {
     if (setting.name == kOneDnnLimit && !look_up(setting.yields)) {
       ::setenv(kOneDnnLimit, setting.value.c_str(), 0);
     }

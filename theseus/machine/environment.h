@@ -30,6 +30,8 @@ struct Setting {
 
 // What the environment should say on this processor. A pure function: nothing is read or set.
 std::vector<Setting> settings_for(const Processor& processor, const Libraries& libraries);
+// The same of the processor that this runs on and the libraries of this build.
+std::vector<Setting> settings_here();
 
 // Value of a variable, or nothing when it is unset.
 using Lookup = std::function<std::optional<std::string>(const std::string& name)>;

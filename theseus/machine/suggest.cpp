@@ -1,6 +1,8 @@
 #include "theseus/machine/suggest.h"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 namespace theseus::machine {
 namespace {
@@ -39,6 +41,12 @@ std::string closest(std::string_view word, const std::vector<std::string>& known
     }
   }
   return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::string& known) {
+  std::istringstream words(known);
+  const auto near = closest(word, {std::istream_iterator<std::string>(words), {}});
+  return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
 
 }  // namespace theseus::machine

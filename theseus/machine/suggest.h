@@ -10,4 +10,7 @@ namespace theseus::machine {
 // three is wrong, missing, added, or swapped with its neighbour.
 std::string closest(std::string_view word, const std::vector<std::string>& known);
 
+// "; did you mean 'plan'?" of the closest of the words in `known`, which blanks part; "" when none is near.
+std::string did_you_mean(std::string_view word, const std::string& known);
+
 }  // namespace theseus::machine
