@@ -74,6 +74,10 @@ class Recipe(DigitsTest):
                 ("", "expected 'option: value' lines"),
                 ("source: base\n", ["which command it is for", "'command: transport'"]),
                 ("command: sail\n", ["unknown command 'sail'", "transport"]),
+                ("command: transprot\n", ["did you mean 'transport'?"]),
+                ("comand: transport\n", ["which command it is for", "'comand' looks like 'command'"]),
+                ("command: plan\nmemroy: 2GB\n", ["line 2", "'memroy'; did you mean --memory?"]),
+                ("command: plan\nmemory: 2 gigs\n", "--memory: '2 gigs' is not a size"),
                 ("command: run\n", "a recipe cannot run a recipe"),
                 ("command: transport\n", "--target is required"),
                 ("command: plan\nspeed: 3\n", ["line 2: plan has no option 'speed'", "--help"]),
@@ -85,6 +89,8 @@ class Recipe(DigitsTest):
                 path = self.here / "bad.yaml"
                 path.write_text(text)
                 self.refused("run", path, says=[path, *([says] if isinstance(says, str) else says)])
+        path.write_text("command: plan\n")
+        self.refused("run", path, "--memroy", "2GB", says="no option '--memroy'; did you mean --memory?")
         self.refused("run", self.here / "none.yaml", says=["none.yaml", "No such file"])
         self.refused("run", self.here, says="is a directory")
 

@@ -20,7 +20,17 @@ class Options(PairTest):
                 ("depth", "magic", "'magic' is none of: match repeat interpolate"),
                 ("write", "magic", "'magic' is none of: model update adapter"),
                 ("device", "magic", ["unknown device 'magic'", "cpu cuda"]),
-                ("memory", "lots", ["'lots' is not a size", "8GB"]),
+                ("memory", "lots", ["--memory: 'lots' is not a size", "8GB", "1.5G"]),
+                *(("memory", size, f"--memory: '{size}' is not a size")
+                  for size in ("-1", "-2GB", "nan", "inf", "0", "0GB", "GB", "2GX", "2iB", "1e30GB")),
+                ("method", "procustes", "did you mean 'procrustes'?"),
+                ("match", "gird", ["unknown matcher 'gird'", "grid"]),
+                ("norms", "diagnal", "did you mean 'diagonal'?"),
+                ("depth", "intrepolate", "did you mean 'interpolate'?"),
+                ("write", "modle", "did you mean 'model'?"),
+                ("output-dtype", "flaot32", "did you mean 'float32'?"),
+                ("dtype", "flaot16", "did you mean 'float16'?"),
+                ("device", "gpu", "where cuda is a GPU"),
                 ("alpha", "nan", "--alpha: 'nan' is not a finite number"),
                 ("alpha", "x", "--alpha: 'x' is not a number"),
                 ("whiten", "0.7", "--whiten: '0.7' is not from 0 to 0.5"),
@@ -33,6 +43,11 @@ class Options(PairTest):
             with self.subTest(option=option, word=word):
                 changed = {"threads": None} if option == "threads" else {}
                 self.refused(*self.words(**changed), f"--{option}={word}", says=says)
+
+    def test_sizes(self):
+        """However people spell them."""
+        for size in ("2G", "2GB", "2 GiB", "2gb", "1.5G", "2048m", "2e9", "2Gi", "2000000 KB", "0.002T"):
+            self.theseus(*self.words("plan", memory=size))
 
     def test_required(self):
         self.refused(*self.words(source=None), says=["--source is required", "_name_or_path"])

@@ -11,6 +11,7 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/evaluate/head.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::cli {
 namespace {
@@ -68,7 +69,7 @@ evaluate::EvaluateOptions EvaluateOptions::read() const {
   if (!probe_.empty()) {
     require(
         probe_ == "logistic" || probe_ == "ridge", "--probe: '", probe_,
-        "' is none of: logistic ridge");
+        "' is none of: logistic ridge", machine::did_you_mean(probe_, "logistic ridge"));
     result.settings.ridge = probe_ == "ridge";
   }
   if (threads_ > 0) {

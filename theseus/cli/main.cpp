@@ -16,9 +16,9 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/interrupt.h"
+#include "theseus/cli/suggested_option.h"
 #include "theseus/cli/together.h"
 #include "theseus/machine/environment.h"
-#include "theseus/machine/suggest.h"
 
 namespace theseus::cli {
 namespace {
@@ -118,26 +118,12 @@ void print_help_pages(const CLI::App& app, const Actions& actions) {
   fmt::print("  }};\n  return pages;\n}}\n");
 }
 
-// What the command line lacks or has too much of, in one sentence.
-std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) {
+std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
   const auto commands = app.get_subcommands();
-  const auto* words = commands.empty() ? &app : commands.front();
-  const auto name = commands.empty() ? "theseus" : "theseus " + words->get_name();
-  auto text = std::string(error.what());
-  if (const auto rest = app.remaining(/*recurse=*/true); !rest.empty()) {
-    const bool option = rest.front().starts_with("-");
-    text = fmt::format("{} takes no {} '{}'", name, option ? "option" : "argument", rest.front());
-    std::vector<std::string> known;
-    for (const auto* candidate : words->get_options()) {
-      for (const auto& spelling : candidate->get_lnames()) {
-        known.push_back("--" + spelling);
-      }
-    }
-    const auto given = rest.front().substr(0, rest.front().find('='));
-    const auto near = option ? machine::closest(given, known) : "";
-    text += near.empty() ? "" : "; did you mean " + near + "?";
-  }
-  return fmt::format("{}\n'{} --help' lists what there is.", text, name);
+  const auto& words = commands.empty() ? app : *commands.front();
+  const auto name = commands.empty() ? "theseus" : "theseus " + words.get_name();
+  return fmt::format(
+      "{}\n'{} --help' lists what there is.", parse_error_text(words, name, error), name);
 }
 
 int main(int argc, char** argv) {
@@ -157,8 +143,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app.exit(error)
-                                      : fail(parse_error_text(app, error), kYourInput);
+    return error.get_exit_code() == 0 ? app.exit(error) : fail(refusal(app, error), kYourInput);
   }
   for (const auto& [words, action] : actions) {
     if (words->parsed()) {

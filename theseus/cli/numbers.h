@@ -20,6 +20,9 @@ std::string number_error(const std::string& text);
 std::function<std::string(const std::string&)> number_from(double low, double high);
 // From 0 to so many seconds as no job takes.
 std::string seconds_error(const std::string& text);
+// "8GB", "1.5 g", "512MiB": decimal as disks are sold, and binary with an i; capitals or not. Throws InputError.
+int64_t parse_bytes(const std::string& text);
+std::string size_error(const std::string& text);
 // CLI11 would take -1 for the largest number there is.
 std::string whole_number_error(const std::string& text);
 // Of an update: a finite number, and small enough that weights of any size stay finite.

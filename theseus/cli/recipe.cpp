@@ -7,6 +7,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/data/splits.h"
+#include "theseus/machine/suggest.h"
 #include "theseus/output/work_directory.h"
 
 namespace theseus::cli {
@@ -124,9 +125,11 @@ std::vector<RecipeLine> read_recipe(const std::filesystem::path& path) {
     }
     const auto command = std::find_if(
         lines.begin(), lines.end(), [](const auto& line) { return line.name == "command"; });
+    const auto near = machine::closest("command", {seen.begin(), seen.end()});
     require(
         command != lines.end(),
-        "it does not say which command it is for, as in 'command: transport'");
+        "it does not say which command it is for, as in 'command: transport'",
+        near.empty() ? "" : "; '" + near + "' looks like 'command' misspelt");
     std::rotate(lines.begin(), command, command + 1);
     return lines;
   });

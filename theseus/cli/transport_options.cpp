@@ -15,6 +15,7 @@
 #include "theseus/cli/draw_option.h"
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
+#include "theseus/machine/suggest.h"
 #include "theseus/maps/method.h"
 #include "theseus/output/named_base.h"
 #include "theseus/output/supervision.h"
@@ -35,7 +36,8 @@ Value chosen(
     }
     known.append(name.empty() ? "" : " ").append(name);
   }
-  throw InputError(c10::str("--", option, ": '", word, "' is none of:", known));
+  throw InputError(c10::str(
+      "--", option, ": '", word, "' is none of:", known, machine::did_you_mean(word, known)));
 }
 
 std::string matcher_words() {
@@ -84,28 +86,6 @@ constexpr const char* kOfTheMaps[] = {
     "--second",      "--answer", "--statistics", "--stream",     "--dtype",  "--draw"};
 
 }  // namespace
-
-int64_t parse_bytes(const std::string& text) {
-  size_t used = 0;
-  double number = 0;
-  try {
-    number = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  auto unit = text.substr(used);
-  std::erase(unit, ' ');
-  const std::vector<std::pair<std::string, double>> units = {
-      {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
-      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-  const auto found = std::find_if(
-      units.begin(), units.end(), [&](const auto& known) { return known.first == unit; });
-  require(
-      used > 0 && found != units.end() && std::isfinite(number) && number > 0 &&
-          number * found->second < 0x1p62,
-      "'", text, "' is not a size; expected something like 8GB or 512MiB");
-  return static_cast<int64_t>(number * found->second);
-}
 
 void TransportOptions::add_calibration(CLI::App& app) {
   app.add_option(
@@ -253,9 +233,11 @@ void TransportOptions::add(CLI::App& app, For command) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   add_seed(app, align.sampling.seed, "of everything random");
   app.add_option(
-      "--memory", memory_,
-      "compute with at most this much, as in 8GB (default: what is free): sums, hidden states, "
-      "maps and the weights in use; files that are mapped come and go in what else is free");
+         "--memory", memory_,
+         "compute with at most this much, as in 8GB (default: what is free): sums, hidden states, "
+         "maps and the weights in use; files that are mapped come and go in what else is free")
+      ->check(size_error)
+      ->type_name("SIZE");
   if (command != For::kAlign) {
     app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
         ->capture_default_str();

@@ -40,7 +40,4 @@ class TransportOptions {
   int64_t threads_ = 0;
 };
 
-// "8GB", "512 MiB", "1e9" in bytes. Throws InputError.
-int64_t parse_bytes(const std::string& text);
-
 }  // namespace theseus::cli

@@ -6,6 +6,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/gradient/labelled.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::evaluate {
 
@@ -19,7 +20,8 @@ std::unique_ptr<Task> make_task(const std::string& word) {
     }
     known.append(" ").append(name);
   }
-  throw InputError(c10::str("unknown task '", word, "'; this build has:", known));
+  throw InputError(c10::str(
+      "unknown task '", word, "'; this build has:", known, machine::did_you_mean(word, known)));
 }
 
 std::string task_for(const model::Model& model, const data::Examples& examples) {

@@ -9,16 +9,21 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::gradient {
 
 Vote vote_of(const std::string& word) {
-  require(word == "mean" || word == "majority", "vote '", word, "' is none of: mean majority");
+  require(
+      word == "mean" || word == "majority", "vote '", word, "' is none of: mean majority",
+      machine::did_you_mean(word, "mean majority"));
   return word == "mean" ? Vote::kMean : Vote::kMajority;
 }
 
 Mask mask_of(const std::string& word) {
-  require(word == "normal" || word == "force", "mask '", word, "' is none of: normal force");
+  require(
+      word == "normal" || word == "force", "mask '", word, "' is none of: normal force",
+      machine::did_you_mean(word, "normal force"));
   return word == "normal" ? Mask::kNormal : Mask::kForce;
 }
 

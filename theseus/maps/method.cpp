@@ -6,6 +6,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::maps {
 namespace {
@@ -37,7 +38,9 @@ const Method& method(std::string_view word) {
     }
     known.append(" ").append(replaced(plugin.name, '_', '-'));
   }
-  throw InputError(c10::str("unknown method '", printable(word), "'; this build has:", known));
+  throw InputError(c10::str(
+      "unknown method '", printable(word), "'; this build has:", known,
+      machine::did_you_mean(word, known)));
 }
 
 std::vector<std::string> method_words() {

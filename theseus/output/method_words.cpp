@@ -5,6 +5,7 @@
 #include <map>
 
 #include "theseus/base/error.h"
+#include "theseus/machine/suggest.h"
 #include "theseus/output/supervision.h"
 
 namespace theseus::output {
@@ -25,9 +26,10 @@ double number_of(const std::string& option, const std::string& text) {
 }
 
 maps::Rank rank_of(const std::string& word) {
+  constexpr const char* kKnown = "complete arbitrary truncate";
   require(
       word == "complete" || word == "arbitrary" || word == "truncate", "rank='", word,
-      "' is none of: complete arbitrary truncate");
+      "' is none of: ", kKnown, machine::did_you_mean(word, kKnown));
   return word == "complete"    ? maps::Rank::kComplete
          : word == "arbitrary" ? maps::Rank::kArbitrary
                                : maps::Rank::kTruncate;
@@ -75,7 +77,8 @@ void set_option(const std::string& option, const std::string& value, JobOptions&
     for (const auto& [name, set] : options) {
       known.append(" ").append(name);
     }
-    throw InputError(c10::str("'", option, "' is none of:", known));
+    throw InputError(
+        c10::str("'", option, "' is none of:", known, machine::did_you_mean(option, known)));
   }
   found->second();
 }

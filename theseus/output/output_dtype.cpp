@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "theseus/base/error.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::output {
 namespace {
@@ -69,8 +70,9 @@ OutputDtype parse_output_dtype(const std::string& word) {
       return dtype;
     }
   }
-  throw InputError(
-      c10::str("--output-dtype: '", word, "' is none of: auto target float32 bfloat16 float16"));
+  constexpr const char* kKnown = "auto target float32 bfloat16 float16";
+  throw InputError(c10::str(
+      "--output-dtype: '", word, "' is none of: ", kKnown, machine::did_you_mean(word, kKnown)));
 }
 
 at::ScalarType main_dtype(const ModelLayout& layout) {

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/machine/suggest.h"
 #include "theseus/model/class_names.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
@@ -131,7 +132,7 @@ Head choose_head(
     const std::string& word, const model::Model& model, const data::Examples& examples) {
   require(
       word.empty() || word == "new" || word == "zero-shot" || word == "keep", "--head: '", word,
-      "' is none of: new zero-shot keep");
+      "' is none of: new zero-shot keep", machine::did_you_mean(word, "new zero-shot keep"));
   const auto& architecture = model.architecture();
   const bool prompts = examples.image && has_two_towers(architecture);
   if (word == "zero-shot" || (word.empty() && prompts)) {

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::transport {
 namespace {
@@ -73,8 +74,10 @@ std::string word_of(Depth depth) {
 
 Depth parse_depth(const std::string& word) {
   const auto found = depth_words().find(word);
+  constexpr const char* kKnown = "match repeat interpolate";
   require(
-      found != depth_words().end(), "--depth: '", word, "' is none of: match repeat interpolate");
+      found != depth_words().end(), "--depth: '", word, "' is none of: ", kKnown,
+      machine::did_you_mean(word, kKnown));
   return found->second;
 }
 

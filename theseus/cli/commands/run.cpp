@@ -9,7 +9,9 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/recipe.h"
+#include "theseus/cli/suggested_option.h"
 #include "theseus/cli/together.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::cli::commands {
 namespace {
@@ -34,8 +36,8 @@ std::vector<std::string> words_of(
     const auto option = "--" + line.name;
     require(
         app.get_option_no_throw(option) != nullptr && line.name != "help", path, ", line ",
-        line.number, ": ", app.get_name(), " has no option '", line.name, "'; 'theseus ",
-        app.get_name(), " --help' lists them");
+        line.number, ": ", app.get_name(), " has no option '", line.name, "'",
+        suggested_option(app, option), "; 'theseus ", app.get_name(), " --help' lists them");
     const auto same = std::count_if(
         lines.begin(), lines.end(), [&](const auto& other) { return other.name == line.name; });
     require(
@@ -61,7 +63,16 @@ int run_recipe(const std::string& path, const std::vector<std::string>& more) {
   const auto name = read_recipe(path).front().value;
   require(name != "run", path, ": a recipe cannot run a recipe");
   const auto& command = with_context("reading the recipe " + path, [&]() -> const Command& {
-    return find_plugin(all_commands(), "command", name);
+    std::string known;
+    for (const auto& plugin : all_commands()) {
+      known.append(" ").append(plugin.name);
+      if (plugin.name == name) {
+        return *plugin.object;
+      }
+    }
+    throw InputError(c10::str(
+        "unknown command '", printable(name), "'; commands:", known,
+        machine::did_you_mean(name, known)));
   });
   if (!command.several) {
     require_one_process("theseus " + name);
@@ -72,7 +83,7 @@ int run_recipe(const std::string& path, const std::vector<std::string>& more) {
   try {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
-    throw InputError(c10::str(path, ": ", error.what()));
+    throw InputError(c10::str(path, ": ", parse_error_text(app, "theseus " + name, error)));
   }
   return action();
 }
