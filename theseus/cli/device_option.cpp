@@ -6,26 +6,6 @@
 #include "theseus/cluster/place.h"
 
 namespace theseus::cli {
-namespace {
-
-// Bytes of the weights, as far as they can be told without opening them.
-int64_t bytes_below(const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::is_regular_file(path, error)) {
-    return static_cast<int64_t>(std::filesystem::file_size(path, error));
-  }
-  int64_t bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    const auto kind = entry.path().extension();
-    if (kind == ".safetensors" || kind == ".bin" || kind == ".pt" || kind == ".pth") {
-      bytes += static_cast<int64_t>(entry.file_size(error));
-    }
-  }
-  return bytes;
-}
-
-}  // namespace
-
 void add_device(CLI::App& app, std::string& device) {
   device = "auto";
   app.add_option(
@@ -34,12 +14,11 @@ void add_device(CLI::App& app, std::string& device) {
       ->capture_default_str();
 }
 
-c10::Device device_of(
-    const std::string& text, bool quiet, const std::filesystem::path& model, int64_t copies) {
+c10::Device device_of(const std::string& text, bool quiet, int64_t bytes) {
   if (text != "auto") {
     return parse_device(text);
   }
-  const auto chosen = choose_device(model.empty() ? 0 : copies * bytes_below(model));
+  const auto chosen = choose_device(bytes);
   if (!chosen.why.empty() && !quiet && cluster::find_place().first()) {
     std::fprintf(stderr, "%s\n", chosen.why.c_str());
   }

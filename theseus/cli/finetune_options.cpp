@@ -10,6 +10,8 @@
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/cli/summary.h"
+#include "theseus/model/room.h"
+#include "theseus/train/memory.h"
 
 namespace theseus::cli {
 namespace {
@@ -139,11 +141,9 @@ train::FinetuneOptions FinetuneOptions::read(bool quiet) const {
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));
   }
-  // Weights that are learnt have a float32 leaf, a gradient and two moments beside them.
-  constexpr int64_t kLearnt = 5;
-  result.placement = {
-      .device = device_of(device_, quiet, result.model, result.rank > 0 ? 1 : kLearnt),
-      .dtype = parse_compute_dtype(dtype_)};
+  const auto dtype = parse_compute_dtype(dtype_);
+  const auto room = model::room_for(result.model, train::bytes_a_weight(dtype, result.rank > 0));
+  result.placement = {.device = device_of(device_, quiet, room), .dtype = dtype};
   result.version = THESEUS_VERSION;
   result.words = given_options(*app_);
   result.recipe = recipe_of(*app_);

@@ -2,6 +2,7 @@
 
 #include "theseus/base/device.h"
 #include "theseus/cli/device_option.h"
+#include "theseus/model/room.h"
 
 namespace theseus::cli {
 
@@ -21,11 +22,11 @@ void ModelOptions::add_running(CLI::App& app) {
 }
 
 model::Model ModelOptions::open(bool quiet) const {
-  return model::Model::open(
-      path, {.family = family,
-             .config = config,
-             .placement = {
-                 .device = device_of(device, quiet, path), .dtype = parse_compute_dtype(dtype)}});
+  model::OpenOptions open = {
+      .family = family, .config = config, .placement = {.dtype = parse_compute_dtype(dtype)}};
+  open.placement.device =
+      device_of(device, quiet, model::room_for(path, open.placement.dtype, open));
+  return model::Model::open(path, open);
 }
 
 }  // namespace theseus::cli

@@ -25,6 +25,11 @@ int64_t tokens_of(const model::Tower& tower, const model::Batch& batch) {
 
 }  // namespace
 
+int64_t bytes_a_weight(c10::ScalarType dtype, bool low_rank) {
+  constexpr int64_t kLearnt = 4 * sizeof(float);
+  return static_cast<int64_t>(c10::elementSize(dtype)) + (low_rank ? 0 : kLearnt);
+}
+
 int64_t sequences_at_a_time(
     const model::Architecture& architecture, const gradient::Labelled& batch, c10::Device device) {
   const int64_t bound = (device.is_cpu() ? int64_t{1} : int64_t{16}) << 30;

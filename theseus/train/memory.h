@@ -7,6 +7,10 @@
 
 namespace theseus::train {
 
+// What training keeps of every weight, however the base is stored: the weight in `dtype` and, where it is learnt itself, a
+// float32 leaf of it, a gradient and AdamW's two moments.
+int64_t bytes_a_weight(c10::ScalarType dtype, bool low_rank);
+
 // How many sequences of a batch go through the model at a time, so that what autograd keeps of them takes
 // about a gigabyte on a processor and sixteen on another device. At least 1. The same for the same batch
 // on every machine.

@@ -20,6 +20,7 @@
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/progress.h"
 #include "theseus/evaluate/compare_inputs.h"
+#include "theseus/model/room.h"
 #include "theseus/output/method_words.h"
 #include "theseus/output/supervision.h"
 
@@ -103,7 +104,8 @@ int run(const Options& options) {
     at::set_num_threads(static_cast<int>(options.threads));
   }
   compare.evaluate.feed.threads = at::get_num_threads();
-  compare.job.placement.device = device_of(options.device, options.quiet, compare.job.target);
+  compare.job.placement.device =
+      device_of(options.device, options.quiet, model::room_for(compare.job.target, at::kFloat));
   compare.job.version = THESEUS_VERSION;
   say_when_interrupted(
       "interrupted (cells that are measured are kept in " + options.out +
