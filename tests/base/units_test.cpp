@@ -21,6 +21,11 @@ TEST(Units, Bytes) {
   EXPECT_EQ(bytes_text(INT64_MAX), "9.2 EB");
 }
 
+TEST(Units, Rates) {
+  EXPECT_EQ(rate_text(12'345'678.9, "bytes"), "12.3 MB/s");
+  EXPECT_EQ(rate_text(12.345, "steps"), "12.3 steps/s");
+}
+
 TEST(Units, Counts) {
   EXPECT_EQ(count_text(7), "7");
   EXPECT_EQ(count_text(1'234'567), "1,234,567");

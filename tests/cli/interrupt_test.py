@@ -333,6 +333,7 @@ class Progress(SlowJob):
         shown = self.shown_on_terminal(env={**os.environ, "TERM": "xterm"})
         bar = rb"\[#*-*\] +\d+ % walking stage \d of 6, [\d.e+]+ steps/s, \d+ s left"
         self.assertRegex(shown, bar)
+        self.assertNotRegex(shown, rb"writing, [^,]* steps/s")
         self.assertTrue(shown.endswith(b"\r\x1b[K"), "the bar goes when the work is done")
 
     def test_a_terminal_that_clears_no_lines(self):

@@ -21,6 +21,15 @@ std::string bytes_text(int64_t bytes) {
   return text;
 }
 
+std::string rate_text(double per_second, const std::string& unit) {
+  if (unit == "bytes") {
+    return bytes_text(static_cast<int64_t>(per_second)) + "/s";
+  }
+  char number[32];
+  std::snprintf(number, sizeof number, "%.3g ", per_second);
+  return number + unit + "/s";
+}
+
 std::string duration_text(double seconds) {
   const double minutes = seconds / 60, hours = minutes / 60;
   char text[32];

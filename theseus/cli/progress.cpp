@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "theseus/base/units.h"
+
 namespace theseus::cli {
 
 namespace {
@@ -34,6 +36,18 @@ double end_of(const std::string& phase) {
     }
   }
   return 1;
+}
+
+// What the numbers of a phase count.
+std::string unit_of(const std::string& phase) {
+  constexpr std::pair<std::string_view, const char*> kUnits[] = {
+      {"writing", "bytes"}, {"reading", "examples"}, {"updates", "updates"}};
+  for (const auto& [word, unit] : kUnits) {
+    if (phase.starts_with(word)) {
+      return unit;
+    }
+  }
+  return "steps";
 }
 
 }  // namespace
@@ -86,9 +100,10 @@ void JobProgress::operator()(double done, double all, const std::string& doing) 
   last_ = elapsed;
   const double spent = std::chrono::duration<double>(now - phase_start_).count();
   const double rate = spent > 0 ? (done - began_at_) / spent : 0;
-  const auto left = rate > 0
-                        ? fmt::format(", {:.3g} steps/s, {:.0f} s left", rate, (all - done) / rate)
-                        : std::string();
+  const auto left =
+      rate > 0
+          ? fmt::format(", {}, {:.0f} s left", rate_text(rate, unit_of(phase)), (all - done) / rate)
+          : std::string();
   if (!terminal_) {
     fmt::print(stderr, "{:3.0f} % {}{}\n", 100 * share, doing, left);
     return;
