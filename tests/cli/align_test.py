@@ -63,12 +63,12 @@ class Align(PairTest):
         self.assertEqual((library / "part.0" / "update.safetensors").stat().st_mtime_ns, before)
         (library / "part.1" / "update.safetensors").write_bytes(b"")
         self.refused(*words, says=["part.1 exists and is not as this command wrote it",
-                                   "--fresh replaces an earlier output"])
+                                   "--fresh replaces only what theseus wrote"])
         shutil.rmtree(library / "part.1")
         self.refused(*words, "--tuned", self.models / "base", says="change")
         self.assertFalse((library / "part.1").exists())
         self.write("part.0.safetensors", {KEY: self.tuned()[KEY].changed(0, 1.0)})
-        self.refused(*words, says=["part.0 exists and is another command's: the tuned model has changed since",
+        self.refused(*words, says=["part.0 exists and is of this command, but the tuned model has changed since",
                                    "--fresh replaces an earlier output"])
         self.refused(*words, "--norms", "skip", says="exists and is another command's: norms was")
         self.assertEqual(len(json.loads(self.theseus(*words, "--json", "--fresh").stdout)["updates"]), 3)

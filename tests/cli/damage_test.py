@@ -7,7 +7,8 @@ import time
 import support
 from digits import DigitsTest
 from interrupt_test import SLOW, SlowJob
-from support import BINARY, read_safetensors
+from pair import PairTest, images
+from support import BINARY, read_safetensors, tensor, write_safetensors
 
 
 class Damage:
@@ -97,6 +98,20 @@ class Walks(Damage, SlowJob):
         self.refused_when_damaged(words, [f"states-{first}-29.safetensors"])
 
 
+class Labelled(Damage, PairTest):
+    """What was computed from labels before the walk."""
+
+    def test_gradients_and_signs(self):
+        write_safetensors(self.here / "labelled.safetensors", {
+            "pixel_values": images(16), "labels": tensor("I64", [16], [i % 10 for i in range(16)])})
+        for more, name in ((["--method", "gradient-output"], "gradients.safetensors"),
+                           (["--mask", "normal"], "signs.safetensors")):
+            words = [*self.words(calibration=self.here / "labelled.safetensors", out=name), *SLOW,
+                     "--labels", *more]
+            self.kill_when((self.here / f"{name}.partial" / name).exists, words, out=name)
+            self.refused_when_damaged(words, [name], out=name)
+
+
 class Others(Damage, DigitsTest):
     def test_finetune(self):
         self.write_pictures(self.models / "noisy", lambda i: "val" if i % 3 == 0 else "train")
@@ -123,7 +138,7 @@ class Others(Damage, DigitsTest):
         self.refused_when_damaged(words, ["imitated.safetensors", "job.json"])
 
 
-del SlowJob, DigitsTest  # their own tests run where they are
+del SlowJob, DigitsTest, PairTest  # their own tests run where they are
 
 if __name__ == "__main__":
     support.main()
