@@ -68,7 +68,7 @@ class Align(PairTest):
         self.refused(*words, "--tuned", self.models / "base", says="change")
         self.assertFalse((library / "part.1").exists())
         self.write("part.0.safetensors", {KEY: self.tuned()[KEY].changed(0, 1.0)})
-        self.refused(*words, says=["part.0 exists and is of this command, but the tuned model has changed since",
+        self.refused(*words, says=["part.0 exists and is of other inputs: the tuned model has changed since",
                                    "--fresh replaces an earlier output"])
         self.refused(*words, "--norms", "skip", says="exists and is another command's: norms was")
         self.assertEqual(len(json.loads(self.theseus(*words, "--json", "--fresh").stdout)["updates"]), 3)

@@ -52,8 +52,8 @@ TEST(WorkDirectory, AChangedInputIsNotCalledAnotherCommand) {
   const auto message =
       tests::error_of([&] { WorkDirectory(scratch / "out", on("cuda", "xxh3:2"), false); });
   tests::expect_parts(
-      message, "unfinished work of this command", "the calibration has changed since",
-      "put that back as it was", "--fresh");
+      message, "unfinished work of other inputs", "the calibration has changed since",
+      "as they were", "--fresh");
   EXPECT_TRUE(WorkDirectory(scratch / "out", on("cuda", "xxh3:2"), true).staged().has_filename());
 }
 

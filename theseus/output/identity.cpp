@@ -42,7 +42,7 @@ Difference difference(const ordered_json& was, const ordered_json& is) {
   for (const auto& inputs : {before, now}) {
     for (const auto& [what, hash] : inputs.items()) {
       if (find(before, what) != find(now, what)) {
-        return {what + " has changed since", /*of_input=*/true};
+        return {what + " has changed since, or is another one", /*of_input=*/true};
       }
     }
   }

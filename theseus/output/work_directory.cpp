@@ -207,8 +207,8 @@ void WorkDirectory::require_same(const ordered_json& before) const {
   const auto [what, of_input] = difference(before, job_);
   const auto place = "--out: " + path_.string() + " holds unfinished work ";
   require(
-      !of_input, place, "of this command, and ", what,
-      "; put that back as it was to finish the work, or give --fresh to start over");
+      !of_input, place, "of other inputs: ", what,
+      "; give them as they were to finish that work, or --fresh to start over");
   throw InputError(c10::str(
       place, "of another command: ", what,
       "; repeat that command to finish it, or give --fresh to start over"));
@@ -347,7 +347,7 @@ ordered_json find_finished(const fs::path& out, const Identity& identity, bool f
   if (then != now) {
     const auto [what, of_input] = difference(then, now);
     throw InputError(c10::str(
-        words, of_input ? " and is of this command, but " : " and is another command's: ", what,
+        words, of_input ? " and is of other inputs: " : " and is another command's: ", what,
         "; choose another name", fresh_words(place, listed)));
   }
   auto changed = missing(place, listed);
