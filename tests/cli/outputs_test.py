@@ -301,6 +301,26 @@ class Left(PairTest):
                      "--quiet", env={**os.environ, "TMPDIR": str(place)})
         self.assertEqual(sorted(place.iterdir()), sorted(others))
 
+    def test_nowhere_for_temporary_files(self):
+        (self.here / "file").write_text("")
+        (self.here / "shut").mkdir(mode=0o555)
+        for name in ("base", "tuned", "wide"):
+            shutil.copytree(self.models / name, self.here / name)
+        shutil.copy(self.models / "images.safetensors", self.here)
+        words = self.words("diagnose", source=self.here / "base", tuned=self.here / "tuned",
+                           target=self.here / "wide", calibration=self.here / "images.safetensors")
+        nobody = self.as_nobody()
+        for name, says in (("none", "it does not exist"), ("file", "it is no directory"),
+                           ("shut", "Permission denied")):
+            place = self.here / name
+            for variable in ("TMPDIR", "TEMP"):
+                env = {key: value for key, value in os.environ.items()
+                       if key not in ("TMPDIR", "TMP", "TEMP", "TEMPDIR")}
+                self.refused(
+                    *words, env={**env, variable: str(place)}, **(nobody if name == "shut" else {}),
+                    says=[f"in {place}, which the variable {variable} names: {says}",
+                          f"set {variable} to a directory"])
+
 
 class Finetuned(DigitsTest):
     def test_finished(self):

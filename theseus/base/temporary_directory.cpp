@@ -1,5 +1,7 @@
 #include "theseus/base/temporary_directory.h"
 
+#include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -26,9 +28,39 @@ bool is_left(const fs::path& path, const std::string& stem) {
          owner_has_ended(path, name.substr(begin, end - begin), O_RDONLY | O_DIRECTORY);
 }
 
-void remove_left(const std::string& stem) {
+// Where temporary files belong, and which variable says so; empty: none does.
+struct Place {
+  fs::path path;
+  std::string variable;
+};
+
+Place place_of_temporaries() {
+  for (const char* name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') {
+      return {value, name};
+    }
+  }
+  return {"/tmp", ""};
+}
+
+// Why no directory could be made in it, and what to do.
+std::string complaint(const Place& place, int error) {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
+  const auto reason = !fs::exists(place.path, ignored) ? "it does not exist"
+                      : !fs::is_directory(place.path, ignored)
+                          ? "it is no directory"
+                          : std::generic_category().message(error);
+  return c10::str(
+      "cannot make a temporary directory in ", place.path.string(),
+      place.variable.empty() ? "" : c10::str(", which the variable ", place.variable, " names"),
+      ": ", reason, "; set ", place.variable.empty() ? "TMPDIR" : place.variable,
+      " to a directory that is there and that you may write to");
+}
+
+void remove_left(const fs::path& place, const std::string& stem) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(place, ignored)) {
     if (is_left(entry.path(), stem)) {
       fs::remove_all(entry.path(), ignored);
     }
@@ -38,11 +70,12 @@ void remove_left(const std::string& stem) {
 }  // namespace
 
 TemporaryDirectory::TemporaryDirectory(const std::string& stem) {
-  remove_left(stem);
-  auto name = (fs::temp_directory_path() / c10::str(stem, "-", ::getpid(), "-XXXXXX")).string();
-  require(
-      ::mkdtemp(name.data()) != nullptr, "cannot make a temporary directory in ",
-      fs::temp_directory_path().string(), "; TMPDIR names another one");
+  const auto place = place_of_temporaries();
+  remove_left(place.path, stem);
+  auto name = (place.path / c10::str(stem, "-", ::getpid(), "-XXXXXX")).string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw InputError(complaint(place, errno));
+  }
   path_ = name;
   lock_ = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ::flock(lock_, LOCK_EX | LOCK_NB);
