@@ -98,6 +98,67 @@ class NamedBase(PairTest):
                      self.here / "o", says=["--source is required"])
 
 
+class AnotherBase(PairTest):
+    """A tuned model that names another base than --source is carried with a note."""
+
+    SAYS = "what was learnt on another base does not fit this one"
+
+    def setUp(self):
+        super().setUp()
+        self.source = self.here / "small-vit-16"
+        shutil.copytree(self.models / "base", self.source)
+
+    def notes(self, name, command="transport", kind="tuned", folder="mine", source=None):
+        """What is said of a tune that names `name`."""
+        tuned = self.here / folder
+        if kind == "tuned":
+            shutil.copytree(self.models / "tuned", tuned)
+            change_json(tuned / "config.json", {"_name_or_path": str(name)})
+            words = self.words(command, tuned=tuned, source=source or self.source)
+        else:
+            shutil.copytree(DORA, tuned)
+            change_json(tuned / "adapter_config.json", {"base_model_name_or_path": str(name)})
+            base = source or DORA_BASE
+            words = [command, "--source", base, "--tuned", tuned, "--target", DORA_BASE, "--method",
+                     "identity", *(["--out", self.here / "out"] if command == "transport" else [])]
+        said = self.theseus(*words).stdout
+        if command == "transport":
+            self.assertEqual(self.SAYS in said,
+                             self.SAYS in json.dumps(self.record(self.here / "out")["notes"]))
+            shutil.rmtree(self.here / "out")
+        shutil.rmtree(tuned)
+        return said
+
+    def test_another_name(self):
+        for kind, name in (("tuned", "org/large-vit-14"), ("adapter", "facebook/opt-125m"),
+                           ("adapter", "/nowhere/models--meta--opt-125m/snapshots/0123abc/")):
+            for command in ("transport", "plan"):
+                said = self.notes(name, command, kind)
+                self.assertIn(self.SAYS, said)
+                self.assertIn(name, said)
+
+    def test_names_that_tell_nothing(self):
+        """The same by other letters, a name of no model, the tuned model's own."""
+        for name, folder in (("org/Small_ViT-16", "mine"), ("./checkpoint-500", "mine"), ("base", "mine"),
+                             ("org/deit-8", "deit-8"), ("", "mine"), ("0123456789abcdef01234567", "mine")):
+            self.assertNotIn(self.SAYS, self.notes(name, folder=folder))
+        plain = self.here / "base"
+        shutil.copytree(self.models / "base", plain)
+        self.assertNotIn(self.SAYS, self.notes("org/large-vit-14", source=plain))
+
+    def test_another_directory(self):
+        same, other = self.here / "copy", self.here / "other"
+        shutil.copytree(self.models / "base", same)
+        self.assertNotIn(self.SAYS, self.notes(same))
+        shutil.copytree(self.models / "base", other)
+        change_weights(other, lambda all: all.update({KEY: all[KEY].changed(0, 0.5)}))
+        said = self.notes(other)
+        self.assertIn(self.SAYS, said)
+        self.assertIn(f"{other} (_name_or_path), whose weights are others than those of {self.source}", said)
+        (other / "model.safetensors").unlink()  # nothing to compare with
+        self.assertNotIn(self.SAYS, self.notes(other))
+
+
 class Quantised(PairTest):
     def copy(self, which, name, config=None, tensors=()):
         path = self.here / name

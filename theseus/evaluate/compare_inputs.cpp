@@ -6,6 +6,7 @@
 #include "theseus/data/part.h"
 #include "theseus/maps/method.h"
 #include "theseus/output/method_words.h"
+#include "theseus/output/named_base.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/supervision.h"
 #include "theseus/transport/depth.h"
@@ -127,6 +128,7 @@ std::vector<std::string> notes_on_shares(
                              : c10::str("strength ", options.strengths.first, ", ", scores);
   };
   std::vector<std::string> notes;
+  const auto source = model::Model::open(options.job.source);
   const bool same = std::all_of(shares.begin(), shares.end(), [&](const auto& share) {
     return words(share) == words(shares.front());
   });
@@ -136,6 +138,10 @@ std::vector<std::string> notes_on_shares(
   for (size_t i = 0; i < shares.size(); ++i) {
     if (!shares[i].note.empty()) {
       notes.push_back(options.settings[i].name + ": " + shares[i].note);
+    }
+    const auto other = output::note_on_another_base(options.settings[i].tuned, source);
+    if (!other.empty() && !all_none(options)) {
+      notes.push_back(options.settings[i].name + ": " + other);
     }
     if (output::has_sentence_head(options.settings[i].tuned)) {
       notes.push_back(

@@ -10,9 +10,11 @@
 #include "theseus/base/error.h"
 #include "theseus/base/machine_notes.h"
 #include "theseus/checkpoint/checked.h"
+#include "theseus/machine/suggest.h"
 #include "theseus/output/config_file.h"
 #include "theseus/output/job_notes.h"
 #include "theseus/output/model_card.h"
+#include "theseus/output/named_base.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/side_files.h"
 #include "theseus/output/text_file.h"
@@ -158,7 +160,7 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   const auto& job = given.job;
   require(
       job.write == "model" || job.write == "update", "--write: '", job.write,
-      "' is none of: model update");
+      "' is none of: model update", machine::did_you_mean(job.write, "model update"));
   require(
       job.write == "model" || !job.words.contains("output-dtype"),
       "--output-dtype is for a model, and this job writes an update; give --write model");
@@ -202,6 +204,9 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   record["notes"] = opened.update->notes();
   if (!job.source_note.empty()) {
     record["notes"].push_back(job.source_note);
+  }
+  if (const auto other = note_on_another_base(job.tuned, opened.source); !other.empty()) {
+    record["notes"].push_back(other);
   }
   for (const auto& note : transport::notes_on_kinship(
            transport::kinship_of(*opened.update, opened.source.architecture()))) {

@@ -5,6 +5,7 @@
 #include "theseus/maps/method.h"
 #include "theseus/output/added_tokens.h"
 #include "theseus/output/carried_head.h"
+#include "theseus/output/named_base.h"
 #include "theseus/output/record.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/supervision.h"
@@ -96,6 +97,8 @@ std::vector<std::string> notes_before(
     notes.push_back(options.source_note);
   }
   if (opened.update) {
+    const auto other = note_on_another_base(options.tuned, opened.source);
+    notes.insert(notes.end(), other.empty() ? 0 : 1, other);
     const auto about = opened.update->notes();
     notes.insert(notes.end(), about.begin(), about.end());
     const auto kinship = transport::notes_on_kinship(transport::kinship_of(*opened.update, source));
@@ -109,7 +112,7 @@ std::vector<std::string> notes_before(
     const auto added = added_tokens(options, opened).notes;
     notes.insert(notes.end(), added.begin(), added.end());
   } else if (opened.update && opened.update->added_rows() > 0) {
-    notes.emplace_back("rows that tuning added to the embedding, for new tokens, are not carried");
+    notes.push_back(added_tokens(options, opened).notes.front());  // the others are of a model
   }
   if (const auto head = carry_sentence_head(options, opened)) {
     notes.push_back(c10::str(

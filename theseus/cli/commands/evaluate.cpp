@@ -14,6 +14,7 @@
 #include "theseus/cli/evaluate_options.h"
 #include "theseus/cli/model_options.h"
 #include "theseus/cli/progress.h"
+#include "theseus/output/named_base.h"
 #include "theseus/output/sentence_head.h"
 
 namespace theseus::cli::commands {
@@ -43,8 +44,14 @@ int run(const Options& options) {
     progress(static_cast<double>(done), static_cast<double>(all), doing);
   };
   take_head(options.head, options.alignment, model, how, watch);
-  const auto record = theseus::evaluate::evaluate(model, how, watch);
+  auto record = theseus::evaluate::evaluate(model, how, watch);
   progress.finish();
+  const auto other = options.model.adapter.empty()
+                         ? std::string()
+                         : output::note_on_another_base(options.model.adapter, model);
+  if (!other.empty()) {
+    record["notes"].push_back(other);
+  }
   if (options.json) {
     fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
