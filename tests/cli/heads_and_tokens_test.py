@@ -58,6 +58,32 @@ class ClassNames(Carried):
         self.assertIn("does not name the classes", said)
 
 
+class HeadsAlone(Carried):
+    """A tune that changes nothing but its head is carried by --heads, and every refusal says so."""
+
+    def head(self, name, rows=None):
+        tuned = self.model("adapted_bert", name)
+        support.change_weights(tuned, lambda tensors: tensors.update({
+            key: tensor("F32", [rows or one.shape[0], *one.shape[1:]], 0.25)
+            for key, one in tensors.items() if key.startswith("classifier.")}))
+        if rows:
+            change_json(tuned / "config.json", {"id2label": ..., "label2id": ..., "num_labels": rows})
+        return tuned
+
+    def test_refusals(self):
+        base, bare = CASES / "adapted_bert", self.model("adapted_bert", "bare")
+        support.change_weights(bare, lambda tensors: [
+            tensors.pop(key) for key in list(tensors) if key.startswith("classifier.")])
+        for i, (source, tuned, says) in enumerate((
+                (base, self.head("same"), ["classifier.weight: a head onto <class>"]),
+                (base, self.head("more", 6), ["other shapes", "another number of classes"]),
+                (bare, self.head("new"), ["changes nothing", "the source lacks classifier.bias"]))):
+            self.refused("transport", "--source", source, "--tuned", tuned, "--target", source,
+                         "--method", "identity", "--out", self.here / f"o{i}", says=[*says, "--heads"])
+        said, _ = self.carry(base, self.here / "same", base, "--heads")
+        self.assertIn("2 carried", said)
+
+
 class AddedTokens(Carried):
     """A vocabulary of 60, and a tune that added three tokens."""
 
@@ -92,6 +118,8 @@ class AddedTokens(Carried):
             tuned = self.made(f"tuned{rows}", rows, tune=True, added=["<a>", "<b>", "<c>"])
             said, out = self.carry(source, tuned, source, out=f"small{rows}")
             self.assertIn("<a>, <b>, <c>", said)
+            self.assertIn("3 of them for 3 added tokens", said)
+            self.assertEqual("and 1 of padding, which no token has" in said, padded)
             self.assertIn("resize_token_embeddings", said)
             self.assertFalse((out / "chat_template.jinja").exists())
             now, was = (read_safetensors(model / "model.safetensors") for model in (out, source))
@@ -100,6 +128,26 @@ class AddedTokens(Carried):
             key = "model.layers.0.mlp.down_proj.weight"
             self.assertLess(support.largest_difference(now[key], wanted[key]), 1e-6)
             self.assertIn("<a>", (out / "README.md").read_text().replace("\\", ""))
+
+    def test_padding_alone_is_no_token(self):
+        source = self.made("source", 60)
+        tuned = self.made("tuned", 64, tune=True)
+        for write in ("model", "update"):
+            said, out = self.carry(source, tuned, source, "--write", write, out=write)
+            self.assertIn("4 more rows in its embedding than the source (60): 4 of padding", said)
+            self.assertNotIn("added token", said)
+        (tuned / "tokenizer.json").unlink()
+        said, _ = self.carry(source, tuned, source, out="unknown")
+        self.assertIn("no file says for which tokens", said)
+
+    def test_tokens_of_a_list_of_lines(self):
+        source, tuned = self.made("source", 60), self.made("tuned", 64, tune=True)
+        for model, names in ((source, []), (tuned, ["<a>", "<b>"])):
+            (model / "tokenizer.json").unlink()
+            (model / "vocab.txt").write_text("\n".join([f"t{i}" for i in range(60)] + names) + "\n")
+        for write in ("model", "update"):
+            said, _ = self.carry(source, tuned, source, "--write", write, out=write)
+            self.assertIn("2 of them for 2 added tokens, <a>, <b>, and 2 of padding", said)
 
     def test_a_target_with_room_gets_the_tokenizer(self):
         source, target = self.made("source", 60), self.made("target", 64)

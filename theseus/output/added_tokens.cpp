@@ -1,5 +1,6 @@
 #include "theseus/output/added_tokens.h"
 
+#include <fstream>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -36,18 +37,40 @@ nlohmann::json read(const fs::path& file) {
                                             : nlohmann::json::object();
 }
 
-// Every token that stands beside the vocabulary proper, by its id.
-std::map<int64_t, std::string> tokens_beside(const fs::path& directory) {
-  std::map<int64_t, std::string> tokens;
-  const auto alone = read(directory / "added_tokens.json");
-  for (const auto& [name, id] : alone.items()) {
-    if (id.is_number_integer()) {
+using Tokens = std::map<int64_t, std::string>;  // by id
+
+// {"token": id, ...}, or [["token", score], ...] in the order of the ids.
+void add_vocabulary(const nlohmann::json& vocabulary, Tokens& tokens) {
+  for (const auto& [name, id] : vocabulary.items()) {
+    if (vocabulary.is_object() && id.is_number_integer()) {
       tokens[id.get<int64_t>()] = name;
+    } else if (vocabulary.is_array() && id.is_array() && !id.empty() && id[0].is_string()) {
+      tokens[std::stoll(name)] = id[0].get<std::string>();  // items() of a list counts
     }
   }
-  const auto listed =
-      read(directory / "tokenizer.json").value("added_tokens", nlohmann::json::array());
-  for (const auto& one : listed) {
+}
+
+void add_lines(const fs::path& file, Tokens& tokens) {
+  std::ifstream lines(file);
+  int64_t id = 0;
+  for (std::string line; std::getline(lines, line); ++id) {
+    tokens[id] = line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+  }
+}
+
+// Every token that the tokenizer's files name. One that is all in a binary file has those beside it only.
+Tokens tokens_of(const fs::path& directory) {
+  Tokens tokens;
+  const auto whole = read(directory / "tokenizer.json");
+  const auto model = whole.value("model", nlohmann::json::object());
+  if (model.is_object() && model.contains("vocab")) {
+    add_vocabulary(model["vocab"], tokens);
+  } else {
+    add_vocabulary(read(directory / "vocab.json"), tokens);
+    add_lines(directory / "vocab.txt", tokens);
+  }
+  add_vocabulary(read(directory / "added_tokens.json"), tokens);
+  for (const auto& one : whole.value("added_tokens", nlohmann::json::array())) {
     if (one.is_object() && one.contains("id") && one.contains("content") &&
         one["id"].is_number_integer() && one["content"].is_string()) {
       tokens[one["id"].get<int64_t>()] = one["content"].get<std::string>();
@@ -65,6 +88,48 @@ std::map<int64_t, std::string> tokens_beside(const fs::path& directory) {
   return tokens;
 }
 
+// The tokens of `tuned` that `before`, which may be unknown, did not have.
+Tokens new_among(const Tokens& tuned, const Tokens& before, int64_t source_rows) {
+  const bool complete = 2 * std::ssize(before) > source_rows;  // else most are in a binary file
+  Tokens found;
+  for (const auto& [id, name] : tuned) {
+    const auto known = before.find(id);
+    const bool is_new =
+        known == before.end() ? id >= source_rows || complete : known->second != name;
+    if (is_new) {
+      found.emplace(id, name);
+    }
+  }
+  return found;
+}
+
+// Rows that the tuned model has more, in words: which are of tokens, and which only fill up.
+std::string rows_text(const Tokens& added, bool known, int64_t source_rows, int64_t rows) {
+  constexpr size_t kShown = 10;
+  std::vector<std::string> names;
+  int64_t of_tokens = 0;
+  for (const auto& [id, name] : added) {
+    names.push_back(name);
+    of_tokens += id >= source_rows && id < source_rows + rows ? 1 : 0;
+  }
+  const auto padding = rows - of_tokens;
+  auto text = c10::str(
+      "the tuned model has ", rows, " more rows in its embedding than the source (", source_rows,
+      ")");
+  if (!known) {
+    return text + ", and no file says for which tokens";
+  }
+  if (!added.empty()) {
+    text += c10::str(
+        ": ", of_tokens, " of them for ", added.size(),
+        added.size() == 1 ? " added token, " : " added tokens, ", joined(names, kShown));
+  }
+  return padding > 0 ? text + c10::str(
+                                  added.empty() ? ": " : ", and ", padding,
+                                  " of padding, which no token has")
+                     : text;
+}
+
 int64_t vocabulary_of(const model::Model& model) {
   int64_t rows = 0;
   for (const auto& tower : model.architecture().towers) {
@@ -80,29 +145,27 @@ AddedTokens added_tokens(const JobOptions& options, const Opened& opened) {
   if (!opened.update || opened.update->added_rows() == 0) {
     return added;
   }
-  constexpr size_t kShown = 10;
-  const auto before = tokens_beside(directory_of(opened.source.location()));
   const auto source_rows = vocabulary_of(opened.source);
-  int64_t needed = 0;
-  for (const auto& [id, name] : tokens_beside(options.tuned)) {
-    const auto known = before.find(id);
-    if (known == before.end() ? id >= source_rows || !before.empty() : known->second != name) {
-      added.names.push_back(name);
-      needed = std::max(needed, id + 1);
-    }
-  }
   const auto rows = opened.update->added_rows();
-  if (added.names.empty()) {
-    needed = source_rows + rows;
+  const auto tuned = tokens_of(options.tuned);
+  const auto added_now =
+      new_among(tuned, tokens_of(directory_of(opened.source.location())), source_rows);
+  const bool known = !tuned.empty();
+  for (const auto& [id, name] : added_now) {
+    added.names.push_back(name);
   }
+  const auto needed = !added_now.empty() ? added_now.rbegin()->first + 1
+                      : known            ? source_rows
+                                         : source_rows + rows;
   const auto room = vocabulary_of(opened.target);
   const bool same = transport::has_same_tokenizer(opened.source, opened.target);
   added.fits = same && needed <= room;
-  added.notes.push_back(c10::str(
-      "the tuned model has ", rows, " more rows in its embedding than the source (", source_rows,
-      ")",
-      added.names.empty() ? "" : c10::str(", for the added tokens ", joined(added.names, kShown)),
-      ": these rows are not carried, everything else is"));
+  added.notes.push_back(
+      rows_text(added_now, known, source_rows, rows) +
+      ". These rows are not carried, everything else is");
+  if (known && added_now.empty()) {
+    return added;  // the tokens are the source's: there is nothing to do
+  }
   if (added.fits) {
     added.notes.push_back(
         "the tuned model's tokenizer files and chat template lie beside the output; the rows of "

@@ -145,7 +145,7 @@ void Carriage::begin(const transport::Watch& watch) {
   fix_memory(options_, work_->path());
   maps_.emplace(find_maps(options_, opened_, work_->path(), watch));
   plan_ = plan_of(options_, opened_, maps_->route, maps_->towers);
-  require_something(plan_);
+  require_something(opened_, plan_);
   require_memory_for_labels(options_, opened_, plan_);
   if (write_ == "adapter") {
     require_factors(plan_, opened_, maps_->route);

@@ -19,6 +19,7 @@
 #include "theseus/output/carried_files.h"
 #include "theseus/output/held_out.h"
 #include "theseus/output/job_notes.h"
+#include "theseus/output/named_base.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/plan_of.h"
 #include "theseus/output/record.h"
@@ -105,7 +106,7 @@ ordered_json measure(
     CarriedFiles& carried,
     const transport::Watch& watch) {
   const auto plan = plan_of(options, opened, aligner.route(), aligner.towers());
-  require_something(plan);
+  require_something(opened, plan);
   const auto& route = aligner.route();
   const auto needed = transport::spaces_of(plan);
   HeldOut measured(opened, held_out, route, options.align, needed);
@@ -286,6 +287,9 @@ ordered_json diagnose_job(const JobOptions& options, const transport::Watch& wat
   auto notes = opened.update->notes();
   if (!options.source_note.empty()) {
     notes.insert(notes.begin(), options.source_note);
+  }
+  if (const auto other = note_on_another_base(options.tuned, opened.source); !other.empty()) {
+    notes.insert(notes.begin(), other);
   }
   const auto agreement = agreement_of(options, opened, split.second, carried, notes);
   const auto kinship = transport::notes_on_kinship(

@@ -275,6 +275,10 @@ ordered_json identity_of(const JobOptions& options, const Opened& opened) {
   if (opened.update) {
     inputs["the tuned model"] = opened.update->fingerprint();
     inputs["what lies beside the tuned model"] = hash_of_side_files(options.tuned);
+    if (opened.update->added_rows() > 0) {  // its tokenizer tells which tokens were added
+      inputs["what lies beside the source"] =
+          hash_of_side_files(directory_of(opened.source.location()));
+    }
   }
   if (!opened.drawn.is_null()) {
     inputs["what was drawn"] = opened.drawn.at("fingerprint");

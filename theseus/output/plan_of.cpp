@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
+#include "theseus/output/record.h"
 
 namespace theseus::output {
 
@@ -23,13 +25,15 @@ std::vector<transport::Disposition> plan_of(
   return plan;
 }
 
-void require_something(const std::vector<transport::Disposition>& plan) {
-  const bool any =
-      std::any_of(plan.begin(), plan.end(), [](const auto& row) { return row.carried; });
-  require(
-      any,
-      "nothing of this update can be carried: what it changes is left alone by default; "
-      "'theseus plan' gives the reason for every parameter");
+void require_something(const Opened& opened, const std::vector<transport::Disposition>& plan) {
+  constexpr size_t kShown = 4;
+  if (std::any_of(plan.begin(), plan.end(), [](const auto& row) { return row.carried; })) {
+    return;
+  }
+  const auto reasons = notes_on_update(plan, opened);
+  throw InputError(c10::str(
+      "nothing of this update can be carried", reasons.empty() ? "" : "; ", joined(reasons, kShown),
+      "; 'theseus plan' gives the reason for every parameter"));
 }
 
 }  // namespace theseus::output

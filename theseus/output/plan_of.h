@@ -19,7 +19,7 @@ std::vector<transport::Disposition> plan_of(
     const stats::Route& route,
     const std::set<std::string>& towers);
 
-// Throws InputError unless something is carried.
-void require_something(const std::vector<transport::Disposition>& plan);
+// Throws InputError unless something is carried, with the reasons why nothing is.
+void require_something(const Opened& opened, const std::vector<transport::Disposition>& plan);
 
 }  // namespace theseus::output

@@ -52,6 +52,16 @@ bool has_more_tokens(
          std::equal(shape.begin() + 1, shape.end(), found->shape.begin() + 1);
 }
 
+// Returns whether the tensor is a head onto classes.
+bool is_head(const model::Architecture& source, const std::string& tensor) {
+  const auto& all = source.parameters;
+  return std::any_of(all.begin(), all.end(), [&](const auto& parameter) {
+    return parameter.tensor == tensor && parameter.role != model::Role::kTable &&
+           !parameter.axes.empty() && model::is_fixed(parameter.axes[0]) &&
+           parameter.axes[0] != "<vocab>";
+  });
+}
+
 // In float32, of what both are: float64 checkpoints may differ by less than float32 resolves.
 at::Tensor difference(const at::Tensor& now, const at::Tensor& was) {
   const bool wide = now.scalar_type() == at::kDouble || was.scalar_type() == at::kDouble;
@@ -99,6 +109,7 @@ void SourceUpdate::open_dense(const model::Model& source) {
     tied.insert(tie.name);
   }
   std::vector<std::string> unknown, misshapen, integer;
+  bool heads_alone = true;
   for (const auto& info : tuned_->tensors()) {
     const auto name = own_name(names, info.name);
     if (tied.contains(name) || (name.empty() && source.checkpoint().find(info.name) != nullptr)) {
@@ -115,6 +126,7 @@ void SourceUpdate::open_dense(const model::Model& source) {
       misshapen.push_back(c10::str(
           info.name, " ", at::IntArrayRef(info.shape), ", in the source ",
           at::IntArrayRef(shapes.at(name))));
+      heads_alone = heads_alone && is_head(source.architecture(), name);
     } else if (!info.dtype.starts_with("F") && !info.dtype.starts_with("BF")) {
       integer.push_back(c10::str(info.name, " ", info.dtype));
     } else {
@@ -123,7 +135,11 @@ void SourceUpdate::open_dense(const model::Model& source) {
   }
   require(
       misshapen.empty(), "this is not a tune of the source ", source.location().weights.string(),
-      ": other shapes: ", joined(misshapen, kShown));
+      ": other shapes: ", joined(misshapen, kShown),
+      heads_alone
+          ? "; its head is of another number of classes, and --heads carries one only where "
+            "all models have that number: give it a source with such a head"
+          : "");
   require(
       integer.empty(), "weights must be floating point, found ", joined(integer, kShown),
       "; undo the quantisation first");
@@ -139,6 +155,7 @@ void SourceUpdate::open_dense(const model::Model& source) {
     notes_.push_back(c10::str(
         "not carried, because the source has no such tensors (", unknown.size(),
         "): ", joined(unknown, kShown)));
+    beside_ = unknown;
   }
   const auto missing = shapes.size() - stored_.size() - tied.size();
   std::error_code ignored;
@@ -382,7 +399,13 @@ void require_change(const SourceUpdate& update, const model::Architecture& archi
       [&](const auto& parameter) { return update.changes(parameter); });
   require(
       changed, "the tuned model ", update.path().string(),
-      " changes nothing: every tensor equals the source's");
+      " changes nothing: every tensor equals the source's",
+      update.beside().empty()
+          ? ""
+          : c10::str(
+                ", and the source lacks ", joined(update.beside(), kShown),
+                "; if that is a head, --heads carries it from a source that has one of the same "
+                "shape onto a target that has one"));
 }
 
 }  // namespace theseus::transport

@@ -29,6 +29,9 @@ class SourceUpdate {
   // part of the update, which is that of the tokens before them.
   int64_t added_rows() const { return added_rows_; }
 
+  // Tensors of a tuned model that the source does not have, as a new head.
+  const std::vector<std::string>& beside() const { return beside_; }
+
   // Of all its tensors; see checkpoint::fingerprint.
   std::string fingerprint() const;
 
@@ -65,7 +68,7 @@ class SourceUpdate {
   std::map<std::string, std::string> stored_;  // tensor's own name -> in tuned_
   std::shared_ptr<const update::Adapter> adapter_;
   std::shared_ptr<model::Model> adapted_;  // the source with the adapter: knows its names
-  std::vector<std::string> notes_;
+  std::vector<std::string> notes_, beside_;
   int64_t added_rows_ = 0;
   // By parameter: each is compared once.
   mutable std::map<std::string, bool> changed_;
