@@ -85,6 +85,27 @@ class Compare(DigitsTest):
         (self.here / "c" / "comparison.json").unlink()
         self.refused(*self.compare(data=whole, methods="none"), says="without the record")
 
+    def test_what_lies_elsewhere_changed(self):
+        """Pictures that a table names, and what lies beside the models."""
+        pictures, table = self.here / "pictures", self.here / "table.csv"
+        shutil.copytree(self.models / "digits" / "test", pictures)
+        table.write_text("path,label\n" + "".join(
+            f"{path},{path.parent.name}\n" for path in sorted(pictures.rglob("*.ppm"))))
+        target = self.here / "wide"
+        shutil.copytree(self.models / "wide", target)
+        words = [target if word == self.models / "wide" else word
+                 for word in self.compare(data=table, methods="none")]
+        self.theseus(*words)
+        self.theseus(*words)
+        picture = sorted(pictures.rglob("*.ppm"))[0]
+        was = picture.read_bytes()
+        picture.write_bytes(was[:-1] + b"x")
+        self.refused(*words, says="holds a comparison of something else")
+        picture.write_bytes(was)
+        self.theseus(*words)
+        (target / "tokenizer_config.json").write_text("{}")
+        self.refused(*words, says="holds a comparison of something else")
+
     def test_names(self):
         for name in ("../x", "", ".", "a|b", "a/b"):
             words = self.compare(methods="none")

@@ -32,7 +32,8 @@ class Evaluate(DigitsTest):
                             self.models / "digits", "--split", "val", "--step", "0.5", "--to", "2",
                             "--json", "--quiet", "--out", self.here / "curve.json")
         record = json.loads(done.stdout)
-        self.assertEqual(record, json.loads((self.here / "curve.json").read_text()))
+        written = json.loads((self.here / "curve.json").read_text())
+        self.assertEqual({**written, **record}, written)
         curve = {row["alpha"]: row["value"] for row in record["curve"]}
         self.assertEqual(set(curve), {0, 0.5, 1, 1.5, 2})
         self.assertEqual(curve[0], record["base"]["value"])
@@ -144,6 +145,35 @@ class Evaluate(DigitsTest):
         self.refused(*words, "--task", "classify", says="--task is for labels")
         self.refused(*words, "--template", "a {c}", says="--template is for labels")
         self.refused(*words, "--strength", "1", says="--strength is for labels")
+
+    def test_a_curve_of_another_command_stays(self):
+        """That of the same command is replaced, wherever its inputs lie."""
+        update = self.carry(out="u", write="update")
+        out, digits = self.here / "curve.json", self.here / "digits"
+        shutil.copytree(self.models / "digits", digits)
+
+        def words(*more, update=update, data=digits):
+            return ["sweep", self.models / "wide", "--update", update, "--data", data, "--from", "1",
+                    "--to", "1", "--quiet", "--out", out, *more]
+
+        self.theseus(*words("--threads", "1"))
+        shutil.copytree(update, self.here / "moved")
+        shutil.copytree(digits, self.here / "pictures")
+        self.theseus(*words(update=self.here / "moved", data=self.here / "pictures"))
+        other = self.carry(out="v", write="update", method="pad", calibration=None)
+        for changed in (words("--scale", "mlp=0.5"), words("--split", "test"), words(update=other)):
+            self.refused(*changed, says=["curve.json holds the curve of another command", "--fresh"])
+        self.theseus(*words("--split", "test", "--fresh"))
+        self.refused(*words(), says="holds the curve of another command")
+        self.theseus(*words("--fresh"))
+        change_json(out, {"best": {"alpha": 7}})
+        self.refused(*words(), says=["curve.json has changed since", "--fresh"])
+        self.theseus(*words("--fresh"))
+        picture = sorted(digits.rglob("*.ppm"))[-1]
+        picture.write_bytes(picture.read_bytes()[:-1] + b"x")
+        self.refused(*words(), says="holds the curve of another command")
+        out.write_text("mine")
+        self.refused(*words("--fresh"), says="is no curve of 'theseus sweep'")
 
     def test_notes_on_splits(self):
         """However the split is named: a test split flatters, and so do examples that the maps are from."""

@@ -4,15 +4,14 @@
 #include <cmath>
 #include <filesystem>
 
-#include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/json.h"
-#include "theseus/checkpoint/fingerprint.h"
 #include "theseus/evaluate/compare_check.h"
 #include "theseus/evaluate/compare_inputs.h"
 #include "theseus/evaluate/compare_notes.h"
 #include "theseus/evaluate/compare_place.h"
+#include "theseus/evaluate/content.h"
 #include "theseus/evaluate/prepared_once.h"
 #include "theseus/output/imitate_job.h"
 #include "theseus/output/method_words.h"
@@ -155,26 +154,6 @@ ordered_json cell(Column& column, const std::string& method, const fs::path& dir
   return found;
 }
 
-// Of data, NAME:PATH or a path: NAME, and what lies there, by names from there and contents.
-ordered_json content_of(const std::string& words) {
-  std::error_code ignored;
-  const auto colon = words.find(':');
-  const bool named = !fs::exists(words, ignored) && colon != std::string::npos;
-  const fs::path path = named ? words.substr(colon + 1) : words;
-  std::vector<fs::path> files;
-  if (fs::is_directory(path, ignored)) {
-    for (const auto& entry : fs::recursive_directory_iterator(
-             path, fs::directory_options::skip_permission_denied, ignored)) {
-      if (entry.is_regular_file(ignored)) {
-        files.push_back(entry.path());
-      }
-    }
-  } else if (fs::exists(path, ignored)) {
-    files.push_back(path);
-  }
-  return {named ? words.substr(0, colon) : "", output::hash_of_files(path, files)};
-}
-
 // Everything that the cells depend on but methods and batches, which are in their names.
 ordered_json identity_of(const CompareOptions& options, const std::vector<Shares>& shares) {
   const auto& sampling = options.job.align.sampling;
@@ -182,25 +161,29 @@ ordered_json identity_of(const CompareOptions& options, const std::vector<Shares
   ordered_json settings = ordered_json::array();
   const auto source = model::Model::open(options.job.source);
   const auto target = model::Model::open(options.job.target);
-  const auto hash_of = [](const model::Model& model) {
-    return checkpoint::fingerprint(model.checkpoint()) + hash_of_file(model.location().config);
-  };
   const bool worded = !(how.wording + how.second + how.answer).empty() || options.job.pack > 0;
   for (size_t i = 0; i < options.settings.size(); ++i) {
     const auto& setting = options.settings[i];
+    std::vector<std::string> measured = {shares[i].test};
+    if (!shares[i].validation.empty()) {
+      measured.push_back(shares[i].validation);
+    }
+    const auto& learnt = shares[i].calibration;
     settings.push_back(
         {setting.name, transport::SourceUpdate::open(setting.tuned, source).fingerprint(),
-         output::hash_of_side_files(setting.tuned), content_of(setting.data),
-         content_of(setting.calibration), shares[i].calibration, shares[i].validation,
-         shares[i].test});
+         output::hash_of_side_files(setting.tuned), content_of(setting.data, measured),
+         content_of(
+             setting.calibration.empty() ? setting.data : setting.calibration,
+             {learnt.empty() ? data::kNotTest : learnt}),
+         shares[i].calibration, shares[i].validation, shares[i].test});
   }
   ordered_json identity = {
       {"version", options.job.version},
-      {"models", {hash_of(source), hash_of(target)}},
+      {"models", {content_of(source), content_of(target)}},
       {"settings", settings},
       {"calibration",
        {options.job.shots, sampling.batch_size, sampling.draw, sampling.most, sampling.seed,
-        options.job.labels, content_of(options.familiar)}},
+        options.job.labels, content_of(options.familiar, {data::kNotTest})}},
       {"align", {options.job.align.match, transport::word_of(options.job.align.depth)}},
       {"measure", {how.task, how.limit, how.training_limit, how.seed, how.settings.templates}},
       {"strengths",

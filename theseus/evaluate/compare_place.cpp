@@ -58,28 +58,6 @@ ordered_json certified(ordered_json json) {
   return json;
 }
 
-// Whether a record, what was read for maps, or an update is as it was written, so that it may go.
-bool is_as_written(const fs::path& path) {
-  const auto status = fs::symlink_status(path);
-  if (fs::is_directory(status) && path.extension() == ".partial") {
-    return output::not_of_work(path).empty();
-  }
-  if (fs::is_directory(status)) {
-    const auto listed = output::find_listed(path);
-    return !listed.record.is_null() && output::not_listed(path, listed).empty();
-  }
-  if (!fs::is_regular_file(status)) {
-    return false;
-  }
-  if (path.extension() == ".safetensors") {
-    const auto about = read_record(path.string() + ".json");
-    return about.is_object() && about.value("of", "") == hash_of_file(path);
-  }
-  const auto text = read_text_file(path, kLongestRecord);
-  const auto found = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return found.is_object() && text == text_of(certified(found));
-}
-
 // What comparisons of these settings write, and nothing else that may lie there. What others are made of comes first.
 std::vector<fs::path> written_in(
     const fs::path& directory, const std::vector<std::string>& settings) {
@@ -119,6 +97,27 @@ void clear(const fs::path& directory, const std::vector<std::string>& settings) 
 }
 
 }  // namespace
+
+bool is_as_written(const fs::path& path) {
+  const auto status = fs::symlink_status(path);
+  if (fs::is_directory(status) && path.extension() == ".partial") {
+    return output::not_of_work(path).empty();
+  }
+  if (fs::is_directory(status)) {
+    const auto listed = output::find_listed(path);
+    return !listed.record.is_null() && output::not_listed(path, listed).empty();
+  }
+  if (!fs::is_regular_file(status)) {
+    return false;
+  }
+  if (path.extension() == ".safetensors") {
+    const auto about = read_record(path.string() + ".json");
+    return about.is_object() && about.value("of", "") == hash_of_file(path);
+  }
+  const auto text = read_text_file(path, kLongestRecord);
+  const auto found = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return found.is_object() && text == text_of(certified(found));
+}
 
 ordered_json read_record(const fs::path& path) {
   std::error_code ignored;

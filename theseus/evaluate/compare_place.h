@@ -18,5 +18,7 @@ nlohmann::ordered_json read_record(const std::filesystem::path& path);
 // The same of a file that is there. Throws InputError when it is not as it was written; `cure` says what to do then.
 nlohmann::ordered_json read_whole(const std::filesystem::path& path, const std::string& cure);
 void write_record(const std::filesystem::path& path, const nlohmann::ordered_json& json);
+// Whether what lies at `path`, a record or what a comparison wrote, is as it was written, so that it may go.
+bool is_as_written(const std::filesystem::path& path);
 
 }  // namespace theseus::evaluate

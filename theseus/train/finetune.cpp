@@ -12,8 +12,7 @@
 #include "theseus/base/made_files.h"
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/fingerprint.h"
-#include "theseus/data/identity.h"
-#include "theseus/data/sampling.h"
+#include "theseus/evaluate/content.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/side_files.h"
@@ -57,50 +56,6 @@ void check(const FinetuneOptions& options) {
   require(std::isfinite(options.start_alpha), "--alpha ", options.start_alpha, " is not finite");
 }
 
-// The file that an example is in: its name may go on behind that, as in FILE:NUMBER. Empty where there is none.
-fs::path file_of(const std::string& name) {
-  std::error_code ignored;
-  for (auto end = name.size(); end != std::string::npos && end > 0;
-       end = name.find_last_of(":/", end - 1)) {
-    if (fs::is_regular_file(name.substr(0, end), ignored)) {
-      return name.substr(0, end);
-    }
-  }
-  return {};
-}
-
-// Of images the files that they are in, each once.
-std::vector<fs::path> files_of(const Portion& portion) {
-  std::set<fs::path> files;
-  for (const auto place : portion.places) {
-    files.insert(file_of(portion.examples->names[static_cast<size_t>(place)]));
-  }
-  files.erase(fs::path());
-  return {files.begin(), files.end()};
-}
-
-// Of texts what they say, of images their bytes; of both their labels, and what these are called.
-std::string hash_of(const Portion& portion) {
-  const auto& examples = *portion.examples;
-  ContentHash hash;
-  hash.add(data::hash_of(examples, portion.places));
-  for (const auto* words : {&examples.classes, &examples.templates}) {
-    for (const auto& word : *words) {
-      hash.add(c10::str(word.size(), " ", word));
-    }
-  }
-  if (examples.text) {
-    for (const auto place : portion.places) {
-      hash.add(data::identity_of(examples, place));
-    }
-    return hash.text();
-  }
-  const auto files = files_of(portion);
-  const auto root = files.empty() ? fs::path() : files.front().parent_path();
-  hash.add(output::hash_of_files(root, files));  // data that were moved as a whole are the same
-  return hash.text();
-}
-
 // What an earlier training left beside the model, which this one writes anew.
 const std::set<std::string> kNotInputs = {
     output::kRecordFile, output::kRecipeFile, output::kCardFile, kLossesFile};
@@ -116,9 +71,11 @@ ordered_json identity_of(
   inputs["the model"] = checkpoint::fingerprint(model.checkpoint());
   inputs["the config of the model"] = hash_of_file(model.location().config);
   inputs["what lies beside the model"] = output::hash_of_copied_files(model, kNotInputs);
-  inputs["what is learnt from"] = hash_of(portions.training);
+  inputs["what is learnt from"] =
+      evaluate::hash_of_examples(*portions.training.examples, portions.training.places);
   if (!portions.held_out.places.empty()) {
-    inputs["what is measured on"] = hash_of(portions.held_out);
+    inputs["what is measured on"] =
+        evaluate::hash_of_examples(*portions.held_out.examples, portions.held_out.places);
   }
   auto files = output::entries_of(options.start_from);
   files.emplace_back(options.start_from);
@@ -268,7 +225,7 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   const auto outcome =
       work.attempt([&] { return run_training(setup.trainable, lesson, how, watch, work.path()); });
 
-  watch(static_cast<double>(options.steps), static_cast<double>(options.steps), "writing");
+  watch(1, 1, "writing");
   const auto written = work.attempt([&] { return setup.write(options, work.staged()); });
   work.check_result([&] { setup.require_learnt(written); });
   note_made(work.staged() / kLossesFile);

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "theseus/data/examples.h"
+#include "theseus/model/model.h"
+
+namespace theseus::evaluate {
+
+// What tells inputs apart, wherever they lie: for the identity of what was made of them. All of it reads them whole.
+
+// Of texts what they say, of images their bytes; of both their labels, and what these are called.
+std::string hash_of_examples(const data::Examples& examples, const std::vector<int64_t>& places);
+
+// Of data, NAME:PATH or a path: NAME, what lies there, by names from there and contents, and the examples of these
+// splits, which may lie elsewhere. Of any other input what lies there, but for the file `but`.
+nlohmann::ordered_json content_of(
+    const std::string& words,
+    const std::vector<std::string>& splits = {},
+    const std::filesystem::path& but = {});
+
+// Of a model: weights, config, and what lies beside them, as its tokenizer.
+nlohmann::ordered_json content_of(const model::Model& model);
+
+}  // namespace theseus::evaluate
