@@ -51,8 +51,9 @@ Difference difference(const ordered_json& was, const ordered_json& is) {
 
 bool is_input(const std::string& option, const std::string& value) {
   static const std::set<std::string> kInputs = {
-      "source", "tuned",      "target",     "calibration", "alignment", "model",  "data",
-      "head",   "start-from", "validation", "familiar",    "adapter",   "update", "training", "config"};
+      "source",   "tuned",   "target", "calibration", "alignment",
+      "model",    "data",    "head",   "start-from",  "validation",
+      "familiar", "adapter", "update", "training",    "config"};
   static const std::set<std::string> kHeads = {"new", "zero-shot", "keep"};
   return kInputs.contains(option) && !(option == "head" && kHeads.contains(value));
 }

@@ -21,8 +21,8 @@
 #include "theseus/evaluate/compare_place.h"
 #include "theseus/evaluate/content.h"
 #include "theseus/evaluate/label_free.h"
+#include "theseus/output/identity.h"
 #include "theseus/output/sentence_head.h"
-#include "theseus/output/work_directory.h"
 
 namespace theseus::cli::commands {
 namespace {
