@@ -90,6 +90,30 @@ TEST(Polar, RoundingOfFloat32ProductsAddsNoRank) {
   EXPECT_LT(distance(found.factor(), u.matmul(v.t())), 1e-5);  // noise over the smallest value
 }
 
+// Rows whose last directions are nothing but errors: other errors must not make another factor.
+TEST(Polar, ErrorsOfTheRowsAddNoRank) {
+  constexpr int64_t kRows = 50, kTrue = 40, kSource = 80, kTarget = 100;
+  constexpr double kError = 1e-5;  // of an entry
+  const auto of = [&](int64_t width, uint64_t shape, uint64_t errors) {
+    const auto known = gaussian(kRows, kTrue, 7) * at::logspace(0, -2, kTrue, 10.0, at::kDouble);
+    const auto rows = known.matmul(orthonormal(width, kTrue, shape).t());
+    return (rows + kError * gaussian(kRows, width, errors)).t();
+  };
+  const auto find = [&](uint64_t errors, bool told) {
+    const auto s = of(kSource, 1, errors), r = of(kTarget, 2, errors + 1);
+    Significance significance;
+    if (told) {
+      const auto error = kError * std::sqrt(kRows);
+      significance.rounding = {s, r, error, error};
+    }
+    return polar(s.matmul(r.t()), significance);
+  };
+  EXPECT_EQ(find(10, false).rank, kRows);
+  EXPECT_GT(distance(find(10, false).factor(), find(20, false).factor()), 1e-2);
+  EXPECT_EQ(find(10, true).rank, kTrue);
+  EXPECT_LT(distance(find(10, true).factor(), find(20, true).factor()), 1e-3);
+}
+
 TEST(Polar, OfZeroAndBelowTheFloorHasRankZero) {
   EXPECT_EQ(polar(at::zeros({3, 5}, at::kDouble)).rank, 0);
   EXPECT_EQ(polar(1e-4 * gaussian(3, 5, 1), {.floor = 1e-2}).rank, 0);

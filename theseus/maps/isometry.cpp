@@ -145,7 +145,8 @@ Map isometry_near(const Problem& problem, const at::Tensor& core, Rank rank) {
       polar(
           core, {.share = problem.noise,
                  .floor = problem.floor,
-                 .most = std::min(problem.rows, problem.most)}),
+                 .most = std::min(problem.rows, problem.most),
+                 .rounding = core.is_same(problem.cross) ? problem.rounding : Rounding()}),
       rank);
 }
 

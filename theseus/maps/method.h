@@ -11,6 +11,7 @@
 
 #include "theseus/base/plugin.h"
 #include "theseus/maps/factors.h"
+#include "theseus/maps/polar.h"
 
 namespace theseus::maps {
 
@@ -37,6 +38,7 @@ struct Problem {
   int64_t most = std::numeric_limits<int64_t>::max();
   double noise = 1e-12;  // singular values of `cross` below this share of the largest say nothing,
   double floor = 0;      // nor do those below this
+  Rounding rounding;     // of `cross`, where rows are kept
   // A space that is the image of a smaller one has its moments in that one: its rows are z Q^T with
   // Q orthonormal. Undefined: Q is the identity.
   at::Tensor source_basis;  // [ds, ks]

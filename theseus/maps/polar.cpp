@@ -90,10 +90,27 @@ Triple triple_by_svd(const at::Tensor& c, const Significance& significance) {
   return {u.slice(1, 0, rank), s.slice(0, 0, rank), vt.slice(0, 0, rank)};
 }
 
+// How many singular values u^T S R^T v are more than errors of S and R: those change one by |R^T v| times what a
+// direction of S holds of them, and likewise for R.
+int64_t count_above(const Rounding& rounding, const Triple& triple) {
+  constexpr double kTimes = 4;
+  const auto length = [](const at::Tensor& rows, const at::Tensor& directions) {
+    return at::linalg_vector_norm(directions.matmul(rows), 2, 1);
+  };
+  const auto error = at::hypot(
+      length(rounding.source, triple.u.t()) * rounding.target_error,
+      length(rounding.target, triple.vt) * rounding.source_error);
+  return (triple.s > kTimes * error).sum().item<int64_t>();
+}
+
 Polar from_triple(
     const at::Tensor& c, Triple triple, const Significance& significance, const char* route) {
-  if (triple.s.size(0) > significance.most) {  // descending but for what was hardly resolved
-    const auto kept = triple.s.argsort(0, /*descending=*/true).slice(0, 0, significance.most);
+  auto most = significance.most;
+  if (significance.rounding.source.defined()) {
+    most = std::min(most, std::max<int64_t>(count_above(significance.rounding, triple), 1));
+  }
+  if (triple.s.size(0) > most) {  // descending but for what was hardly resolved
+    const auto kept = triple.s.argsort(0, /*descending=*/true).slice(0, 0, most);
     triple = {
         triple.u.index_select(1, kept), triple.s.index_select(0, kept),
         triple.vt.index_select(0, kept)};
@@ -168,6 +185,12 @@ std::optional<Polar> find_by_halley(const at::Tensor& c, const Significance& sig
   return holds ? std::optional(polar) : std::nullopt;
 }
 
+Significance transposed(Significance significance) {
+  std::swap(significance.rounding.source, significance.rounding.target);
+  std::swap(significance.rounding.source_error, significance.rounding.target_error);
+  return significance;
+}
+
 Polar transposed(Polar polar) {
   std::swap(polar.left, polar.right);
   return polar;
@@ -184,7 +207,7 @@ at::Tensor Polar::factor() const {
 
 Polar polar_by_svd(const at::Tensor& matrix, const Significance& significance) {
   if (matrix.size(0) > matrix.size(1)) {
-    return transposed(polar_by_svd(matrix.t(), significance));
+    return transposed(polar_by_svd(matrix.t(), transposed(significance)));
   }
   const auto triple = triple_by_svd(matrix, significance);
   auto polar = from_triple(matrix, triple, significance, "svd");
@@ -197,7 +220,7 @@ Polar polar_by_svd(const at::Tensor& matrix, const Significance& significance) {
 
 Polar polar(const at::Tensor& matrix, const Significance& significance) {
   if (matrix.size(0) > matrix.size(1)) {
-    return transposed(polar(matrix.t(), significance));
+    return transposed(polar(matrix.t(), transposed(significance)));
   }
   if (auto found = find_by_halley(matrix, significance)) {
     return *std::move(found);

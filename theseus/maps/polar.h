@@ -8,12 +8,22 @@
 
 namespace theseus::maps {
 
-// Which singular values say something: those above `share` of the largest and above `floor`, and of
-// these at most the `most` largest.
+// C = S R^T of rows that are known with errors, which are independent of each other: one direction of S holds
+// `source_error` of them, one of R `target_error` (norms over the rows).
+struct Rounding {
+  at::Tensor source;  // S [m, rows] float64; undefined: nothing is known about errors
+  at::Tensor target;  // R [n, rows]
+  double source_error = 0;
+  double target_error = 0;
+};
+
+// Which singular values say something: those above `share` of the largest, above `floor` and above what `rounding`
+// leaves of their directions, and of these at most the `most` largest.
 struct Significance {
   double share = 1e-12;
   double floor = 0;
   int64_t most = std::numeric_limits<int64_t>::max();
+  Rounding rounding = {};
 };
 
 // The determined part of an orthogonal polar factor, T = L R^T with r orthonormal columns each. Float64; float32

@@ -305,6 +305,18 @@ std::pair<Calibration, Calibration> Calibration::split() const {
   return {part(begin, middle), part(middle, end)};
 }
 
+std::optional<int64_t> Calibration::unpadded() const {
+  const auto mask = target_.find("attention_mask");
+  if (mask == target_.end()) {
+    return std::nullopt;
+  }
+  auto kept = mask->second.sum(1);  // [n]
+  if (const auto order = order_.find(kept.size(0)); order != order_.end()) {
+    kept = kept.index_select(0, at::tensor(order->second, at::kLong));
+  }
+  return kept.sum().item<int64_t>();
+}
+
 model::Batch Calibration::cut(
     const model::Batch& whole, int64_t batch, bool images, bool pinned) const {
   model::Batch result;

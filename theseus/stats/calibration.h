@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,8 @@ class Calibration {
   int64_t batch_size() const { return batch_size_; }
   int64_t sequences() const { return sequences_; }  // that take part
   int64_t available() const { return available_; }
+  // The target's tokens of those that are not padding; nothing where no mask says so.
+  std::optional<int64_t> unpadded() const;
   // What a reader should know: that fewer are there than were asked for, or fewer texts than images.
   const std::vector<std::string>& notes() const { return notes_; }
   const std::filesystem::path& path() const { return path_; }

@@ -161,7 +161,12 @@ std::map<std::string, int64_t> Aligner::rows_by_tower() const {
     const auto found = words.find(tower);
     if (found != words.end()) {
       const bool one = found->second == "mean" || found->second == "cls";  // row a sequence
-      rows[tower] = calibration_->sequences() * (one ? 1 : tokens);
+      const auto all = calibration_->sequences() * tokens;
+      const bool masked =  // by attention_mask, which is not of what an encoder's decoder is given
+          tower != "decoder" || !model::takes(target_.architecture().inputs, "decoder_input_ids");
+      rows[tower] = one      ? calibration_->sequences()
+                    : masked ? std::min(calibration_->unpadded().value_or(all), all)
+                             : all;
     }
   }
   return rows;

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "theseus/stats/moments.h"
+
 namespace theseus::transport {
 namespace {
-
-// Narrower spaces are solved quickly from moments, too.
-constexpr int64_t kWide = 1024;
 
 // Of all spaces of that role; 0: there is none.
 int64_t narrowest(const model::Architecture& architecture, const std::string& role) {
@@ -40,10 +39,9 @@ SpaceSet rows_kept(
       place->second = std::min(narrowest(source, role), narrowest(target, role));
     }
     const auto width = place->second;
-    const bool fewer = statistics == Statistics::kRows
-                           ? found->second < width
-                           : width > kWide && 2 * found->second <= width;
-    if (fewer) {
+    // Narrower spaces have Gram matrices, which say what is rounding.
+    const bool wide = statistics == Statistics::kRows || width > stats::kGramsAnyway;
+    if (wide && found->second < width) {
       kept.insert(space);
     }
   }

@@ -11,7 +11,7 @@ namespace theseus::transport {
 
 // What is collected of a space: second moments, or the paired rows themselves, which are smaller where there
 // are fewer of them than the space is wide; then the map is kept as factors where these are smaller than a
-// matrix. kAuto: rows where that is much cheaper, kRows: wherever there are fewer than the space is wide.
+// matrix. kRows: wherever there are fewer than the space is wide; kAuto: there, where the space is also wider than 256.
 enum class Statistics { kAuto, kMoments, kRows };
 
 // Of the spaces in `observed` those whose rows are kept. `rows`: how many there will be at most, by tower.

@@ -197,6 +197,7 @@ maps::Map Solver::solve_by_gradients(
   constexpr double kRounding = 1e-10;
   auto question = from_observed(gradients);
   question.noise = kRounding;
+  question.rounding = {};
   add_sizes(space, stage, question);
   if (otherwise != nullptr) {
     const auto device = otherwise->device();  // gradients come from a file

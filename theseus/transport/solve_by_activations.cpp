@@ -9,6 +9,7 @@
 // sides C = Q_s (R_s R_t^T) Q_t^T: the same, with a core of M x M.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -76,10 +77,20 @@ std::pair<at::Tensor, at::Tensor> thin(const at::Tensor& affine) {
   return {q, r};
 }
 
-// The statistics of paired rows S [M, ds] and R [M, dt].
+// An entry of float32 activations errs by some units u = 2^-24 of the row it belongs to, and these errors are
+// independent of each other, so they spread over the d directions: one holds u / sqrt(d) of |X|, some times.
+constexpr double kRowError = 16 * 0x1p-24;
+
+// |mean|^2 M, which centring took off the squares of rows with this sum.
+double square_of_means(const at::Tensor& sum, int64_t rows) {
+  return sum.square().sum().item<double>() / static_cast<double>(rows);
+}
+
+// The statistics of paired rows S [M, ds] and R [M, dt], from which centring took the squares of their means.
 void use_rows(
     const at::Tensor& source,
     const at::Tensor& target,
+    std::pair<double, double> means,
     const maps::Needs& needs,
     maps::Problem& problem) {
   const auto [source_basis, s] = thin(source.to(at::kDouble).t());
@@ -88,6 +99,15 @@ void use_rows(
   problem.target_basis = target_basis;
   problem.factored = true;
   problem.cross = at::mm(s, r.t());
+  const auto error = [](const at::Tensor& core, double mean, int64_t width) {
+    const auto square = core.square().sum().item<double>() + mean;
+    return kRowError * std::sqrt(square / static_cast<double>(width));
+  };
+  problem.rounding = {
+      .source = s,
+      .target = r,
+      .source_error = error(s, means.first, source.size(1)),
+      .target_error = error(r, means.second, target.size(1))};
   problem.source_gram = needs.source_gram ? at::mm(s, s.t()) : at::Tensor();
   problem.target_gram = needs.target_gram ? at::mm(r, r.t()) : at::Tensor();
 }
@@ -99,18 +119,15 @@ double rounding_of_centring(const at::Tensor& s, const at::Tensor& r, int64_t ro
   return kRounding * (s.norm() * r.norm()).item<double>() / static_cast<double>(rows);
 }
 
-// How many directions of rows X [M, d] with this Gram matrix are more than the rounding of float32 activations. An
-// entry errs by some units u = 2^-24 of the row it belongs to, and these errors are independent of each other, so they
-// spread over the d directions: one holds about u^2 / d of |X|^2, rows taken before their mean is taken off. What has at
-// most 16 times that error says nothing. Without a Gram: all of them.
+// How many directions of rows X [M, d] with this Gram matrix hold more than the rounding of X, rows taken before their
+// mean is taken off. Without a Gram: all of them.
 int64_t directions_in(const at::Tensor& gram, const at::Tensor& sum, int64_t rows, bool centred) {
-  constexpr double kError = 16 * 0x1p-24;
   if (!gram.defined()) {
     return std::numeric_limits<int64_t>::max();
   }
-  const auto mean = centred ? sum.square().sum().item<double>() / static_cast<double>(rows) : 0;
+  const auto mean = centred ? square_of_means(sum, rows) : 0;
   const auto square = gram.trace().item<double>() + mean;
-  const auto floor = kError * kError / static_cast<double>(gram.size(0)) * square;
+  const auto floor = kRowError * kRowError / static_cast<double>(gram.size(0)) * square;
   const auto values = at::linalg_eigvalsh((gram + gram.t()) / 2);
   return std::max<int64_t>((values > floor).sum().item<int64_t>(), 1);
 }
@@ -143,7 +160,11 @@ maps::Problem Solver::from_observed(const stats::PairMoments& moments) const {
       directions_in(used.target_gram, moments.target_sum, moments.rows, options_.center));
   if (used.keeps_rows()) {
     const auto [source, target] = used.kept();
-    use_rows(source, target, maps::needs_of(method_, options_), problem);
+    const auto means = options_.center ? std::pair(
+                                             square_of_means(moments.source_sum, moments.rows),
+                                             square_of_means(moments.target_sum, moments.rows))
+                                       : std::pair(0.0, 0.0);
+    use_rows(source, target, means, maps::needs_of(method_, options_), problem);
   }
   return problem;
 }
@@ -218,6 +239,7 @@ maps::Problem Solver::from_rows_of(
     const std::vector<Writer>& writers, int64_t stage, const stats::Moments& moments) const {
   maps::Problem problem;
   std::vector<at::Tensor> sources, targets;
+  std::pair<double, double> means;
   for (const auto& writer : writers) {
     const auto& input = *find_moments(writer.target->in, moments);
     const auto used = options_.center ? input.centred() : input;
@@ -230,12 +252,16 @@ maps::Problem Solver::from_rows_of(
       const auto sum = [&](const at::Tensor& in, const auto&... layer) {
         return rows_behind(in.unsqueeze(0), layer...).squeeze(0);
       };
-      problem.floor += rounding_of_centring(
-          sum(input.source_sum, source_, *writer.source, writer.part, source_block(stage)),
-          sum(input.target_sum, target_, *writer.target, writer.part, nullptr), input.rows);
+      const auto left =
+          sum(input.source_sum, source_, *writer.source, writer.part, source_block(stage));
+      const auto right = sum(input.target_sum, target_, *writer.target, writer.part, nullptr);
+      problem.floor += rounding_of_centring(left, right, input.rows);
+      means.first += square_of_means(left, input.rows);
+      means.second += square_of_means(right, input.rows);
     }
   }
-  use_rows(at::cat(sources, 0), at::cat(targets, 0), maps::needs_of(method_, options_), problem);
+  use_rows(
+      at::cat(sources, 0), at::cat(targets, 0), means, maps::needs_of(method_, options_), problem);
   return problem;
 }
 
