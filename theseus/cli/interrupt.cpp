@@ -5,6 +5,7 @@
 #include <csignal>
 #include <limits>
 #include <unistd.h>
+#include <utility>
 
 #include "theseus/base/file.h"
 #include "theseus/base/interrupts.h"
@@ -22,6 +23,7 @@ struct Interruption {
   std::string words;  // where no work is kept
   std::vector<Work> works;
   int outputs = std::numeric_limits<int>::max();  // of the whole job
+  const Interruption* before = nullptr;           // what was expected until then
 };
 
 std::atomic<const Interruption*> expected = nullptr;
@@ -83,9 +85,10 @@ void on_interrupt(int signal) {
   ::_exit(128 + signal);
 }
 
-// Never freed, as the handler may read what was there before.
-void expect(const Interruption& interruption) {
-  expected = new Interruption(interruption);
+// Never freed, as the handler may be reading what was there before.
+void expect(Interruption interruption) {
+  interruption.before = expected;
+  expected = new Interruption(std::move(interruption));
 }
 
 }  // namespace
@@ -113,7 +116,7 @@ void say_what_is_kept(const std::vector<std::filesystem::path>& outs) {
       work.files.push_back((place / file).string());
     }
   }
-  expect(interruption);
+  expect(std::move(interruption));
 }
 
 }  // namespace theseus::cli
