@@ -18,9 +18,8 @@ TEST(ParseDevice, KnowsTheCpu) {
 
 TEST(ParseDevice, RefusesOtherWords) {
   for (const char* text : {"", "CPU", "cpu:0", "gpu", "cudax", "mps"}) {
-    EXPECT_EQ(
-        error_of([&] { parse_device(text); }),
-        std::string("unknown device '") + text + "'; known: auto cpu cuda cuda:N");
+    const auto said = std::string("unknown device '") + text + "'; known: auto cpu cuda cuda:N";
+    EXPECT_TRUE(error_of([&] { parse_device(text); }).starts_with(said)) << text;
   }
 }
 
@@ -40,9 +39,8 @@ TEST(ParseComputeDtype, KnowsThree) {
   EXPECT_EQ(parse_compute_dtype("float32"), c10::kFloat);
   EXPECT_EQ(parse_compute_dtype("bfloat16"), c10::kBFloat16);
   EXPECT_EQ(parse_compute_dtype("float16"), c10::kHalf);
-  EXPECT_EQ(
-      error_of([] { parse_compute_dtype("float64"); }),
-      "unknown dtype 'float64'; known: float32 bfloat16 float16");
+  EXPECT_TRUE(error_of([] { parse_compute_dtype("float64"); })
+                  .starts_with("unknown dtype 'float64'; known: float32 bfloat16 float16"));
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ class Interrupted(SlowJob):
         process.wait()
         job = self.here / "out.partial" / "job.json"
         begun = json.loads(job.read_text())["content"]
-        self.assertEqual((begun["devices"], begun["job"].get("device")), (["cpu"], None))
+        self.assertEqual((begun["devices"], begun["job"].get("device")), ([self.DEVICE or "cpu"], None))
         moved = self.here / "moved"
         shutil.copytree(self.models, moved)
         words = [*self.words(calibration="moved/images.safetensors", threads=2,
