@@ -42,8 +42,7 @@ SETTINGS = {  # source, target: width and blocks
     "deeper": ((128, 4), (128, 8)),
 }
 SMALL = {"up": ((64, 4), (96, 4))}
-METHODS = ["procrustes", "procrustes:in-order", "procrustes:stream",
-           "procrustes:stream:in-order", "procrustes:center", "procrustes:whiten=0.25",
+METHODS = ["procrustes", "procrustes:stream", "procrustes:center", "procrustes:whiten=0.25",
            "procrustes:mask", "gradient-output", "linear", "linear-ortho", "pinv", "pinv-tikhonov",
            "pinv-ortho", "data-free", "random-transported", "random", "pad"]
 SAME_ONLY = ["identity", "permutation", "gradient-mask"]
@@ -199,8 +198,7 @@ class Bench:
         rules = ["match", "repeat", "interpolate"] if from_shape[1] != to_shape[1] else [""]
         rows = json.loads(result.read_text())["rows"] if result.exists() else {}
         missing = {rule: [method for method in methods
-                          if method + (f", {rule}" if rule else "") not in rows
-                          and not (rule == "interpolate" and method.endswith("in-order"))]
+                          if method + (f", {rule}" if rule else "") not in rows]
                    for rule in rules}
         if "imitate" in rows and not any(missing.values()):
             return self.once(("run", name, setting, task, seed), lambda: result)

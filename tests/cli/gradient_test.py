@@ -89,8 +89,6 @@ class Gradients(PairTest):
         self.refused(*words(mask="soft"), "--labels", says="'soft' is none of: normal force")
         self.refused(*words(mask="force", vote="max"), "--labels",
                      says="'max' is none of: mean majority")
-        self.refused(*words(method="gradient-output"), "--labels", "--in-order",
-                     says="does not go with --in-order")
         self.refused(*self.words("diagnose", method="gradient-output"), says="learns from labels")
         self.refused(*self.words("align", method="gradient-mask", **self.labelled(
             target=self.models / "base")), "--labels", says="'theseus transport'")

@@ -106,10 +106,6 @@ class Interrupted(SlowJob):
     def test_killed_ten_times(self):
         self.kill_often(10)
 
-    def test_killed_in_order(self):
-        """What the blocks before were updated to is read from the groups that are done."""
-        self.kill_often(3, "--in-order")
-
     def test_killed_in_bfloat16(self):
         """States and what the stream's maps need are saved as they are."""
         self.kill_often(3, "--dtype", "bfloat16", "--stream")

@@ -330,7 +330,6 @@ class Refused(Together):
 
     def test_one_process_only(self):
         alone = "runs as one process: start it without a launcher (WORLD_SIZE is 2)"
-        self.refuse(["--in-order", alone], words=[*self.words(), "--in-order"])
         self.refuse(["theseus plan", alone], words=self.words("plan"))
         self.refuse(["theseus inspect", alone], words=["inspect", self.models / "base"])
         recipe = self.here / "recipe.yaml"

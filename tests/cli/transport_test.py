@@ -56,23 +56,6 @@ class Output(PairTest):
         self.assertLess(worst, 1e-6)
         self.assertEqual(moved["head.weight"], wide["head.weight"])
 
-    def test_in_order(self):
-        """The wide model computes what the base does, and updated what the tuned one does: maps are the
-        same whichever blocks they are made behind, given rows enough. At another strength they are not."""
-        many = self.write("many.safetensors", {"pixel_values": images(64)})
-        plain, in_order, strong = (
-            read_safetensors(self.carry("--write", "update", *more, out=f"u{i}", calibration=many)
-                             / "update.safetensors")
-            for i, more in enumerate(([], ["--in-order"], ["--in-order", "--alpha", "4"])))
-        for name, one in plain.items():
-            if "qkv" not in name:  # one direction of k is too weak to be seen in one of the two
-                self.assertLess(math.dist(one.values(), in_order[name].values()),
-                                1e-4 * math.hypot(*one.values()), name)
-        last = "blocks.3.mlp.fc2.weight"
-        self.assertGreater(math.dist(plain[last].values(), strong[last].values()),
-                           1e-2 * math.hypot(*plain[last].values()))
-        self.refused(*self.words("align", out="maps"), "--in-order", says="--in-order")
-
     def test_stream(self):
         """What is added to the residual stream goes by its map, and nothing else changes."""
         many = self.write("many.safetensors", {"pixel_values": images(64)})

@@ -301,10 +301,6 @@ TEST_F(GradientJob, Refusals) {
   options.align.method = "gradient-output";
   tests::expect_parts(tests::error_of([&] { tests::run(options); }), "--calibration is required");
   options = job("source", "target", false);
-  options.align.method = "gradient-output";
-  options.align.in_order = true;
-  tests::expect_parts(tests::error_of([&] { tests::run(options); }), "--in-order");
-  options = job("source", "target", false);
   options.mask = Mask::kNormal;
   const auto nothing = [](double, double, const std::string&) {};
   tests::expect_parts(
@@ -331,10 +327,9 @@ TEST_F(GradientJob, NeedsItsMemory) {
 
 TEST(MethodWords, SetOptions) {
   JobOptions job;
-  set_method("procrustes:center:whiten=0.25:in-order:mask=force:vote=majority", job);
+  set_method("procrustes:center:whiten=0.25:mask=force:vote=majority", job);
   EXPECT_EQ(job.align.method, "procrustes");
   EXPECT_TRUE(job.align.maps.center);
-  EXPECT_TRUE(job.align.in_order);
   EXPECT_EQ(job.align.maps.whiten, 0.25);
   EXPECT_EQ(job.mask, Mask::kForce);
   EXPECT_EQ(job.vote, Vote::kMajority);
@@ -350,7 +345,7 @@ TEST(MethodWords, SetOptions) {
     });
   };
   tests::expect_parts(error("procrutes"), "unknown method 'procrutes'");
-  tests::expect_parts(error("procrustes:centre"), "'centre' is none of: center in-order");
+  tests::expect_parts(error("procrustes:centre"), "'centre' is none of: center mask");
   tests::expect_parts(error("procrustes:center=1"), "center takes no value");
   tests::expect_parts(error("procrustes:whiten=a"), "whiten='a' is not a number");
   tests::expect_parts(error("procrustes:whiten=0.7"), "from 0 to 0.5");

@@ -80,10 +80,10 @@ void require_obeyed(const CLI::App& app, const std::string& word, const maps::Me
 
 // Options that decide the maps, and so are not given with an alignment.
 constexpr const char* kOfTheMaps[] = {
-    "--calibration", "--method", "--match",      "--center",     "--whiten", "--ridge",
-    "--rank",        "--depth",  "--batches",    "--batch-size", "--memory", "--save-every",
-    "--split",       "--shots",  "--max-length", "--in-order",   "--pack",   "--wording",
-    "--second",      "--answer", "--statistics", "--stream",     "--dtype",  "--draw"};
+    "--calibration", "--method",     "--match",      "--center",     "--whiten",  "--ridge",
+    "--rank",        "--depth",      "--batches",    "--batch-size", "--memory",  "--save-every",
+    "--split",       "--shots",      "--max-length", "--pack",       "--wording", "--second",
+    "--answer",      "--statistics", "--stream",     "--dtype",      "--draw"};
 
 }  // namespace
 
@@ -241,11 +241,6 @@ void TransportOptions::add(CLI::App& app, For command) {
   if (command != For::kAlign) {
     app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
         ->capture_default_str();
-    if (command != For::kDiagnose) {
-      app.add_flag(
-          "--in-order", align.in_order,
-          "make each block's maps with the blocks before it already updated");
-    }
     app.add_flag("--heads", job_.heads, "carry heads onto labels or vocabulary where sizes agree");
     app.add_flag("--partial", job_.partial, "leave behind what the calibration does not reach");
     app.add_option("--alpha", job_.alpha, "strength of the update")
@@ -333,9 +328,6 @@ output::JobOptions TransportOptions::job() const {
         job.shots == 0 || job.align.sampling.batches == 0,
         "--batches has no effect with --shots, which says how many examples are drawn");
     read_draw(*app_, draw_, job.align.sampling);
-    require(
-        !job.align.in_order || method.needs.moments, "--in-order has no effect with method ",
-        job.align.method, ", which uses no activations");
     require(
         !job.align.maps.stream || (method.needs.moments && !method.needs.gradients),
         "--stream has no effect with method ", job.align.method);

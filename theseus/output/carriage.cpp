@@ -58,22 +58,6 @@ Deltas deltas_of(const Assembly& assembly) {
   return [&](const std::string& tensor) { return assembly.delta(tensor); };
 }
 
-// A target block's tensors with the update on them, from the groups that are on disk.
-std::map<std::string, at::Tensor> updated_block(
-    const Opened& opened, const fs::path& work, int64_t block, double alpha) {
-  CarriedFiles files(work);
-  files.open();
-  const Assembly assembly(opened.target.architecture(), files);
-  std::map<std::string, at::Tensor> tensors;
-  for (const auto& parameter : opened.target.architecture().parameters) {
-    if (parameter.block == block && assembly.contains(parameter.tensor)) {
-      const auto base = opened.target.checkpoint().tensor(parameter.stored).to(at::kFloat);
-      tensors[parameter.tensor] = base + alpha * assembly.delta(parameter.tensor);
-    }
-  }
-  return tensors;
-}
-
 // Of everything that arrived, before its strength: less than the source's where a mask or a narrower
 // target took some.
 double carried_norm(const ordered_json& parameters) {
@@ -197,16 +181,6 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
           [&] {
             hashing_->wait();  // what is saved is somebody's
             files_->sync();
-          },
-      .tuned =
-          [&](int64_t block) {
-            const auto& source = opened_.source;
-            return transport::with_deltas(
-                source, transport::whole_deltas(*opened_.update, source.architecture(), block));
-          },
-      .updated =
-          [&](int64_t block) {
-            return updated_block(opened_, files_->directory(), block, options_.alpha);
           }};
   work_->attempt([&] {
     run_once(

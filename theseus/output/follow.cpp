@@ -22,7 +22,6 @@ void require_shared(const JobOptions& options) {
     return;
   }
   const auto* what = !options.alignment.empty() ? "carrying through an --alignment"
-                     : options.align.in_order   ? "--in-order"
                      : needs_labels(options)    ? "what learns from --labels"
                                                 : nullptr;
   require(

@@ -147,7 +147,7 @@ std::vector<std::string> notes_before(
   notes.insert(notes.end(), drawn.begin(), drawn.end());
   const auto labels = notes_on_labels(options, opened, plan);
   notes.insert(notes.end(), labels.begin(), labels.end());
-  if (write == "update" && options.words.contains("alpha") && !options.align.in_order) {
+  if (write == "update" && options.words.contains("alpha")) {
     notes.emplace_back("--alpha makes no difference to --write update, which is not scaled");
   }
   return notes;

@@ -52,12 +52,6 @@ void set_option(const std::string& option, const std::string& value, JobOptions&
          require_bare(option, value);
          maps.center = true;
        }},
-      {"in-order",
-       [&] {
-         obeyed(maps::method(job.align.method).needs.moments);
-         require_bare(option, value);
-         job.align.in_order = true;
-       }},
       {"stream",
        [&] {
          const auto& needs = maps::method(job.align.method).needs;

@@ -8,9 +8,9 @@ namespace theseus::output {
 
 // A method with options of its own in one word, as rows of a comparison are named:
 //
-//   procrustes:center:whiten=0.5     procrustes:in-order     procrustes:mask=force:vote=majority
+//   procrustes:center:whiten=0.5     procrustes:stream     procrustes:mask=force:vote=majority
 //
-// Options are center, whiten=P, ridge=L, rank=WORD, in-order, stream, mask[=WORD] and vote=WORD, as those of
+// Options are center, whiten=P, ridge=L, rank=WORD, stream, mask[=WORD] and vote=WORD, as those of
 // 'theseus transport'. Sets them in `job`. Throws InputError for what is none, or has no effect.
 void set_method(const std::string& words, JobOptions& job);
 

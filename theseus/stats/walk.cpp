@@ -185,24 +185,6 @@ void Walk::step(int64_t stage, Side& source, Side& target) {
   }
 }
 
-// Brings both sides from where the blocks before `stage` began to where they end now.
-void Walk::rerun_before(int64_t stage, Side& source, Side& target) {
-  if (!collect_.in_order || stage < 2) {
-    return;
-  }
-  const auto& done = route_.pairs[static_cast<size_t>(stage - 2)];
-  const bool more = stage + 1 < stages();
-  const auto next = more ? route_.pairs[static_cast<size_t>(stage - 1)] : BlockPair{-1, -1, 1};
-  if (next.source != done.source) {
-    run_source_block(source_, route_.source[static_cast<size_t>(done.source)], source.pass);
-    source_capture_.take();
-  }
-  if (next.target != done.target) {
-    target_.run_block(done.target, target.pass);
-    target_capture_.take();
-  }
-}
-
 void Walk::run(
     int64_t first,
     int64_t last,
@@ -218,11 +200,6 @@ void Walk::run(
   source.pass.kept = std::move(state.source_kept);
   target.pass.streams = std::move(state.target);
   target.pass.kept = std::move(state.target_kept);
-  {
-    const Stopwatch watch(seconds_, "forward");
-    const Tf32 rounded(tf32);
-    rerun_before(first, source, target);
-  }
   for (int64_t stage = first; stage < last; ++stage) {
     {
       const Stopwatch watch(seconds_, "forward");
@@ -236,8 +213,7 @@ void Walk::run(
   const bool more = last >= 1 && last + 1 < stages();
   const auto next = more ? route_.pairs[static_cast<size_t>(last - 1)] : BlockPair{-1, -1, 1};
   const auto left = [&](const Side& side, int64_t next_block) {
-    const bool again = (more && next_block == side.block) || (collect_.in_order && side.block >= 0);
-    return again ? side.before : side.pass.streams;
+    return more && next_block == side.block ? side.before : side.pass.streams;
   };
   state = {
       .source = left(source, next.source),

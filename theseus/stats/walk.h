@@ -28,8 +28,6 @@ struct Collect {
   Grams grams;
   std::set<std::string> observed;   // the target's spaces whose moments are wanted
   std::set<std::string> kept = {};  // of these, those whose rows are kept instead
-  // A block runs again, with the weights that it has then, before the next one begins.
-  bool in_order = false;
 };
 
 // The two models in step. Stage 0 is what comes before the blocks, then one stage for every pair of
@@ -61,7 +59,6 @@ class Walk {
   void step(int64_t stage, Side& source, Side& target);
   void add(int64_t stage, Side& source, Side& target, Moments& moments);
   Sequences sequences(const Side& side, const std::string& tower, const at::Tensor& rows) const;
-  void rerun_before(int64_t stage, Side& source, Side& target);
 
   model::Model& source_;
   model::Model& target_;

@@ -17,15 +17,6 @@
 #include "theseus/transport/similarity.h"
 
 namespace theseus::transport {
-namespace {
-
-void restore(model::Model& model, const std::vector<std::string>& tensors) {
-  for (const auto& name : tensors) {
-    model.weights().restore(name);
-  }
-}
-
-}  // namespace
 
 Aligner::Aligner(
     model::Model& source,
@@ -49,11 +40,6 @@ Aligner::Aligner(
         processes());
   }
   route_ = make_route(from, to, options.depth, similarity_);
-  require(
-      !options.in_order || !depths_differ(from, to) || options.depth != Depth::kInterpolate,
-      "--in-order runs tuned blocks of the source, and an interpolated source has none; use "
-      "--depth "
-      "match");
 }
 
 Aligner::Aligner(
@@ -80,11 +66,8 @@ void Aligner::prepare() {
       calibration_ != nullptr || !method_->needs.moments, "method ", options_.method,
       " needs a calibration");
   require(
-      !needs_.gradients || !options_.in_order, "method ", options_.method,
-      " takes gradients once, with both bases as they are; it does not go with --in-order");
-  require(
-      processes().alone() || (!needs_.gradients && !options_.in_order), "--in-order and method ",
-      options_.method, " run as one process: start it without a launcher");
+      processes().alone() || !needs_.gradients, "method ", options_.method,
+      " runs as one process: start it without a launcher");
   for (size_t t = 0; t < source_.architecture().towers.size() && method_->same_widths; ++t) {
     const auto& from = source_.architecture().towers[t];
     const auto& to = target_.architecture().towers[t];
@@ -240,33 +223,10 @@ Schedule Aligner::schedule(const SpaceSet& needed) const {
       .batch_size = sequences_at_a_time(),
       .sequences = calibration_ == nullptr ? 0 : calibration_->sequences(),
       .state_element = static_cast<int64_t>(c10::elementSize(target_.weights().placement().dtype)),
-      .one_by_one = options_.in_order,
       .gpu = !device().is_cpu(),
       .processes = processes().size(),
       .loads = loads_};
   return make_schedule(input, options_.memory > 0 ? options_.memory : available_memory(device()));
-}
-
-std::pair<std::vector<std::string>, std::vector<std::string>> Aligner::replace_before(
-    int64_t stage, const Sink& sink) const {
-  if (!options_.in_order || stage < 2) {
-    return {};
-  }
-  const auto replace = [](model::Model& model, const std::map<std::string, at::Tensor>& tensors) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : tensors) {
-      model.weights().replace(name, value);
-      names.push_back(name);
-    }
-    return names;
-  };
-  const auto& done = route_.pairs[static_cast<size_t>(stage - 2)];
-  const auto& block = route_.source[static_cast<size_t>(done.source)];
-  const bool last = stage - 1 == static_cast<int64_t>(route_.pairs.size());
-  const bool passed = last || route_.pairs[static_cast<size_t>(stage - 1)].source != done.source;
-  return {
-      passed ? replace(source_, sink.tuned(block.run_as)) : std::vector<std::string>(),
-      replace(target_, sink.updated(done.target))};
 }
 
 std::map<int64_t, stats::Moments> Aligner::collect_gradients(
@@ -392,9 +352,6 @@ void Aligner::run(
     const Sink& sink,
     const Watch& watch,
     double seconds) {
-  require<InternalError>(
-      !options_.in_order || (sink.tuned && sink.updated),
-      "in order, but nothing says what the update leaves");
   const auto needed = agreed(processes(), given);
   const auto work = processes().alone() ? directory : agreed(processes(), directory);
   const auto plan = agreed(
@@ -411,15 +368,14 @@ void Aligner::run(
       {.matchers = matchers_,
        .grams = grams(),
        .observed = observed,
-       .kept = rows_kept_of(observed),
-       .in_order = options_.in_order});
+       .kept = rows_kept_of(observed)});
   const auto batches = method_->needs.moments ? walked_->batches() : 0;
   WalkMemory memory(work, batches, plan.spill, seconds, !processes().alone(), device());
   // On a GPU the next group is walked while this one is solved and the one before is carried. Not where a group
   // is all that memory takes, or where the walk's products are rounded and the others are of the same kind; and
   // processes exchange what they know in one order, so in one thread.
   const bool rounded = target_.weights().placement().tf32 && !multiplies_float64_fast(device());
-  const bool one_by_one = options_.in_order || sink.runs_models || rounded;
+  const bool one_by_one = sink.runs_models || rounded;
   const auto beside = one_by_one ? c10::Device(c10::kCPU) : device();
   Aside storing(plan.spill ? c10::Device(c10::kCPU) : beside), handover(beside, 0, storing);
   // The first one takes longer, as kernels are loaded for it: the walk goes on meanwhile.
@@ -456,7 +412,6 @@ void Aligner::run(
                         static_cast<double>(batch) * static_cast<double>(last - first);
       watch(done, steps, c10::str(what, " stage ", first + 1, " of ", walk.stages()));
     };
-    const auto replaced = replace_before(first, sink);
     for (auto batch = (first == position.first ? position.batch : 0) + processes().rank();
          batch < batches; batch += processes().size()) {
       tell(batch, "walking");
@@ -471,9 +426,7 @@ void Aligner::run(
     if (!device().is_cpu()) {
       stats::require_finite(moments);
     }
-    restore(source_, replaced.first);
-    restore(target_, replaced.second);
-    walk.drop(options_.in_order ? std::max<int64_t>(first - 1, 0) : first, last);
+    walk.drop(first, last);
     if (first == 0 && walked_) {
       walked_->forget_images();
     }

@@ -30,8 +30,6 @@ struct AlignOptions {
   Statistics statistics = Statistics::kAuto;
   stats::Sampling sampling;
   int64_t memory = 0;  // bytes; 0: what is free
-  // Each block's maps are made with the blocks before it as fine-tuning and the update leave them.
-  bool in_order = false;
   // They share out batches and maps; all of them make the same calls. Must outlive the work.
   const cluster::Processes* processes = &cluster::alone();
 };
@@ -52,9 +50,6 @@ struct Sink {
   std::function<void()> sync = {};
   // Everything has come, and the position that was saved is about to go. Not called when none was.
   std::function<void()> end = {};
-  // For AlignOptions::in_order: the tensors of a source block as tuned, and of a target block as the
-  // update leaves them, by name.
-  std::function<std::map<std::string, at::Tensor>(int64_t block)> tuned = {}, updated = {};
   bool runs_models = false;  // so it must not work beside the walk, which does
 };
 
@@ -112,10 +107,6 @@ class Aligner {
   // In a walk.
   int64_t sequences_at_a_time() const;
   c10::Device device() const { return source_.weights().placement().device; }
-  // While a stage is walked the blocks before it are the tuned and the updated one; returns what was
-  // replaced in the source and in the target.
-  std::pair<std::vector<std::string>, std::vector<std::string>> replace_before(
-      int64_t stage, const Sink& sink) const;
   stats::Grams grams() const;
   // Where an earlier process has come to, if there was one.
   Position resume(

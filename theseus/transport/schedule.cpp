@@ -135,9 +135,8 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
   if (!schedule.spill) {
     schedule.cost.peak = largest + all_states;
     int64_t blocks = 0;  // in the last group; what comes before the blocks has next to no maps
-    const bool beside = input.gpu && !input.one_by_one;
     for (const auto& [first, last] : units) {
-      const bool more = input.processes > 1 ? blocks < input.processes : beside && blocks == 0;
+      const bool more = input.processes > 1 ? blocks < input.processes : input.gpu && blocks == 0;
       const bool room = more && first > 0;
       const auto peak = room ? peak_of(schedule.groups.back().first, last) + all_states : 0;
       if (room && peak <= memory) {
@@ -154,7 +153,7 @@ Schedule make_schedule(const ScheduleInput& input, int64_t memory) {
   }
   schedule.cost.states = estimator.state_bytes(input.sequences);
   for (const auto& [first, last] : units) {
-    if (!schedule.groups.empty() && !input.one_by_one &&
+    if (!schedule.groups.empty() &&
         peak_of(schedule.groups.back().first, last) + batch_states <= memory) {
       schedule.groups.back().second = last;
     } else {

@@ -48,7 +48,6 @@ struct ScheduleInput {
   int64_t batch_size = 0;
   int64_t sequences = 0;
   int64_t state_element = 4;  // bytes of a number in a hidden state
-  bool one_by_one = false;    // no group has more than one block of the target
   // What comes before the blocks is walked with the first of them, so that examples are read while it computes; and up to
   // three groups are there at once: one is walked, one waits, one is solved.
   bool gpu = false;

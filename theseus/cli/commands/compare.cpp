@@ -137,7 +137,7 @@ std::function<int()> add(CLI::App& app) {
          "--methods", compare.methods,
          "rows, as in none,procrustes,procrustes:center,pinv,imitate; a method may have center, "
          "whiten=P, "
-         "ridge=L, rank=WORD, in-order, stream, mask[=force], vote=majority")
+         "ridge=L, rank=WORD, stream, mask[=force], vote=majority")
       ->delimiter(',');
   app.add_flag("--labels", compare.job.labels, "let methods that need labels use them");
   app.add_option("--batches", compare.batches, "B-shot: a row for each, as in 1,5,10")
