@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# How much the strength matters: the whole curve over alpha for every K, and the alpha that is chosen without
-# labels. Where both models have the same shapes also the curve of GradFix (gradient-mask), from the same examples
-# with their labels.
+# How much the strength matters: the whole curve over alpha for every K. Where both models have the same shapes also the
+# curve of GradFix (gradient-mask), from the same examples with their labels.
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 
@@ -21,7 +20,6 @@ for shots in ${SHOTS:-1 5 20}; do
     align "$task" "$place" --shots "$shots"
     maps=(--alignment "$place" --tuned "$TUNED/$task")
     curve "$place-curve.json" "$task" "${maps[@]}" "$@"
-    curve "$place-label-free.json" "$task" "${maps[@]}" --label-free "$@"
     [[ $equal == yes ]] || continue
     [[ -e $place-masked ]] || "$THESEUS" transport --source "$SOURCE" --target "$TARGET" --quiet \
       --tuned "$TUNED/$task" --calibration "$(data_of "$task")" --shots "$shots" --labels \
@@ -30,8 +28,6 @@ for shots in ${SHOTS:-1 5 20}; do
   done
   echo "## alpha, K = $shots"
   python3 "$PAPER/tables.py" strengths "$OUT/strengths/$shots"/*-curve.json
-  echo "## alpha without labels, K = $shots"
-  python3 "$PAPER/tables.py" strengths "$OUT/strengths/$shots"/*-label-free.json
   if [[ $equal == yes ]]; then
     echo "## alpha, gradient-mask, K = $shots"
     python3 "$PAPER/tables.py" strengths "$OUT/strengths/$shots"/*-gradient-mask.json

@@ -95,7 +95,6 @@ class Draw(DigitsTest):
     def test_more_to_measure_than_there_is(self):
         digits, says = self.models / "digits", f"--limit 1000: there are only 60 examples, {ALL}"
         update = self.carry("--write", "update", out="u")
-        maps = self.carry(out="maps", command="align")
         curve = ["--from", "1", "--to", "1", "--limit", "1000", "--data", digits, "--split", "val"]
         probe = ["--task", "probe", "--training", digits / "val", "--training-limit", "900"]
         learnt = f"--training-limit 900: there are only 60 examples to learn from, {ALL}"
@@ -103,8 +102,6 @@ class Draw(DigitsTest):
                 (["evaluate", self.models / "tuned", "--data", digits, "--limit", "1000"], says),
                 (["evaluate", self.models / "tuned", "--data", digits, *probe], learnt),
                 (["sweep", self.models / "wide", "--update", update, *curve], says),
-                (["sweep", self.models / "wide", "--label-free", "--alignment", maps, "--tuned",
-                  self.models / "tuned", *curve], says),
                 (["compare", "--source", self.models / "base", "--target", self.models / "wide",
                   "--setting", "d", self.models / "tuned", digits, "--methods", "procrustes", "--alpha",
                   "1", "--limit", "1000", "--batches", "1,90", "--split", "val", "--test", "test",

@@ -3,7 +3,7 @@ import json
 import shutil
 
 import support
-from digits import SIZE, DigitsTest
+from digits import DigitsTest
 from support import (ROOT, CommandTest, change_json, change_weights, read_safetensors, tensor,
                      write_safetensors)
 
@@ -114,37 +114,22 @@ class Evaluate(DigitsTest):
         self.assertGreater(record["value"], 0.5)
         self.assertIn("a linear probe was fitted", record["notes"][0])
 
-    def test_label_free(self):
-        """Without labels a strength near the one that labels like is found, and the curve is kept."""
-        maps = self.carry(out="maps", command="align")
-        plain = self.here / "plain"  # no class folders: nothing to peek at
-        plain.mkdir()
-        rows = ["path"]
-        for i, picture in enumerate(self.bytes[:40]):
-            (plain / f"{i}.ppm").write_bytes(b"P6 %d %d 255\n" % (SIZE, SIZE) + picture)
-            rows.append(f"{i}.ppm")
-        (plain / "images.csv").write_text("\n".join(rows) + "\n")
-        words = ["sweep", self.models / "wide", "--label-free", "--alignment", maps, "--tuned",
-                 self.models / "tuned", "--data", plain / "images.csv", "--quiet"]
-        done = self.theseus(*words, "--json", "--out", self.here / "curve.json")
-        record = json.loads(done.stdout)
-        self.assertEqual((record["metric"], record["space"]), ("agreement", "visual.final"))
-        self.assertEqual(record["label_free"]["alpha"], record["best"]["alpha"])
-        self.assertTrue(0.8 <= record["best"]["alpha"] <= 1.5, record["best"])
-        self.assertGreater(record["best"]["value"], 0.8)
-        self.assertEqual(record["curve"][0]["value"], 0)
-        weak = json.loads(self.theseus(*words, "--json", "--scale", "blocks=0.5").stdout)
-        self.assertAlmostEqual(weak["best"]["alpha"], 2 * record["best"]["alpha"], delta=0.11)
-        self.theseus("report", self.here / "curve.json", "-o", self.here / "r.html")
-        self.assertIn("agreement", (self.here / "r.html").read_text())
-        text = self.theseus(*words, "--from", "1", "--to", "1").stdout
-        value = record["curve"][10]["value"]  # a share, not percent
-        self.assertRegex(text, rf"(?m)^alpha +agreement  .*\n.*\n1 +{value:.4f}  .*cosine [01]\.")
-        self.refused("sweep", self.models / "wide", "--label-free", "--update", maps, "--data",
-                     plain / "images.csv", says="give --alignment and --tuned")
-        self.refused(*words, "--task", "classify", says="--task is for labels")
-        self.refused(*words, "--template", "a {c}", says="--template is for labels")
-        self.refused(*words, "--strength", "1", says="--strength is for labels")
+    def test_decay_of_a_probe(self):
+        """C is said with the probe: a small one is much decay, so the probe is another."""
+        def lost(*more):
+            record = self.evaluate(self.models / "tuned", "--task", "probe", "--training",
+                                   self.models / "digits" / "val", *more)
+            return record["value"]
+
+        self.assertEqual(lost("--probe", "logistic:C=1"), lost())
+        self.assertEqual(lost("--probe", "ridge:C=1"), lost("--probe", "ridge"))
+        self.assertLess(lost("--probe", "ridge:C=1e-12"), lost("--probe", "ridge"))
+        for probe, says in (("ridge:C=x", "--probe: C 'x' is not a number"),
+                            ("ridge:C=0", "'0' is not from 1e-12 to 1e+12"),
+                            ("ridge:c=1", "'c=1' is not C=NUMBER, as in ridge:C=10"),
+                            ("ridge:", "'' is not C=NUMBER"), ("rigde:C=1", "did you mean 'ridge'")):
+            self.refused("evaluate", self.models / "tuned", "--data", self.models / "digits",
+                         "--task", "probe", "--probe", probe, says=says)
 
     def test_a_curve_of_another_command_stays(self):
         """That of the same command is replaced, wherever its inputs lie."""
@@ -176,7 +161,7 @@ class Evaluate(DigitsTest):
         self.refused(*words("--fresh"), says="is no curve of 'theseus sweep'")
 
     def test_notes_on_splits(self):
-        """However the split is named: a test split flatters, and so do examples that the maps are from."""
+        """However the split is named: a test split flatters."""
         maps = self.carry(out="maps", command="align", calibration=self.models / "digits", split="val")
         words = ["sweep", self.models / "wide", "--alignment", maps, "--tuned", self.models / "tuned",
                  "--from", "1", "--to", "1", "--json", "--quiet", "--threads", "1"]
@@ -189,13 +174,6 @@ class Evaluate(DigitsTest):
             self.assertIn("so its score there flatters", notes(*digits, *more))
         self.assertIn("so its score there flatters", notes("--data", self.models / "digits" / "test"))
         self.assertNotIn("flatters", notes(*digits, "--split", "val[0:80]"))
-        free = ["--label-free"]
-        self.assertIn("60 of 60 examples are of those that the maps were made from",
-                      notes(*digits, "--split", "val", *free))
-        self.assertIn("30 of 30 examples are of those", notes(*digits, "--split", "val[0:50]@3", *free))
-        self.assertIn("60 of 60 examples are of those",
-                      notes("--data", self.models / "digits" / "val", *free))
-        self.assertNotIn("that the maps were made from", notes(*digits, "--split", "test", *free))
 
     def test_without_effect(self):
         """Also what is the default, if it is said."""
@@ -204,8 +182,8 @@ class Evaluate(DigitsTest):
         self.refused(*words, "--tuned", self.models / "tuned", says="--tuned has no effect with --update")
         self.refused(*words, "--alignment", update, says="--alignment has no effect with --update")
         self.refused(*words, "--source", self.models / "base", says="--source has no effect")
-        for option, value, task in [("--new-tokens", "64", "summarise"), ("--strength", "1", "probe"),
-                                    ("--probe", "logistic", "probe")]:
+        for option, value, task in [("--new-tokens", "64", "summarise"), ("--probe", "logistic", "probe"),
+                                    ("--probe", "ridge:C=2", "probe")]:
             self.refused("evaluate", self.models / "wide", "--data", self.models / "digits", option, value,
                          says=f"{option} is for the task {task}, and the task is classify")
         for split in ("not test", "held out", "not test[0:50]", "validation where there is one"):

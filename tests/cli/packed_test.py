@@ -242,30 +242,6 @@ class Packed(CommandTest):
         self.assertIn("less than one row of 60; give more texts, or shorter rows", done.stderr)
         self.assertIn("--validation names more of them, or none", done.stderr)
 
-    def test_label_free(self):
-        """The same change in the same model: all of it is there at a strength of 1. No labels are read."""
-        plain = self.here / "plain.jsonl"
-        plain.write_text("".join(json.dumps({"text": row["ask"]}) + "\n" for row in self.rows["val"]))
-        words = self.words("align", "--out", self.here / "maps")
-        del words[words.index("--tuned"):words.index("--tuned") + 2]
-        words[words.index("--target") + 1] = self.source
-        self.theseus(*words)
-        sweep = ["sweep", "--target", self.source, "--alignment", self.here / "maps", "--tuned",
-                 self.tuned, "--data", plain, "--label-free", "--step", "0.5", "--to", "2", "--quiet"]
-        record = self.json(*sweep)
-        curve = {row["alpha"]: row["value"] for row in record["curve"]}
-        self.assertEqual((record["metric"], record["space"], record["base"]["count"]),
-                         ("agreement", "logits", 20))
-        self.assertEqual(record["best"]["alpha"], 1)
-        self.assertGreater(curve[1], 0.99)
-        self.assertEqual(curve[0], 0)
-        self.assertLess(curve[2], curve[1])
-        (self.source / "vocab.txt").write_text("\n".join([*WORDS[:5], *reversed(WORDS[5:])]) + "\n")
-        moved = self.here / "moved"
-        shutil.copytree(self.source, moved)
-        (moved / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-        self.refused(*sweep, "--source", moved, says=["read the texts as other tokens", "perplexity"])
-
     def test_options_that_do_not_apply(self):
         words = ["evaluate", self.target, "--data", f"jsonl:{self.data}", *FIELDS]
         for more, says in ((["--template", "a {c}"], "--template is for the task zero-shot"),

@@ -123,15 +123,6 @@ TEST(DrawPerClass, TakesAllOfClassesWithTooFewAndNamesThem) {
   expect_parts(error_of([&] { draw_per_class(examples, 1, 1); }), "no labels");
 }
 
-TEST(Draw, ComesAgainFromItsDescription) {
-  const auto examples = three_classes();
-  for (const auto& draw :
-       {draw_batches(examples, 2, 8, 1), draw_some(examples, 7, 2), draw_per_class(examples, 3, 3),
-        draw_all(examples)}) {
-    EXPECT_EQ(drawn_again(nlohmann::json(describe(draw, examples)), examples), draw.order);
-  }
-}
-
 TEST(Draw, HashIsOfWhatWasDrawn) {
   auto examples = three_classes();
   const auto hash = draw_batches(examples, 2, 8, 1).hash;

@@ -11,6 +11,7 @@
 
 #include "theseus/checkpoint/write.h"
 #include "theseus/evaluate/features.h"
+#include "theseus/output/feature_space.h"
 #include "theseus/output/job.h"
 #include "theseus/output/sentence_head.h"
 
@@ -125,7 +126,7 @@ TEST(Head, FeaturesHaveAMap) {
     SCOPED_TRACE(name);
     const tests::ScratchDir scratch;
     auto pair = aligned(name, Planting::kPermuted, scratch);
-    const auto space = feature_space(pair.target.architecture());
+    const auto space = output::feature_space(pair.target.architecture());
     const auto map = pair.alignment.find_map(space);
     ASSERT_TRUE(map.defined()) << space;
     auto inputs = pair.planted.inputs;
@@ -173,7 +174,7 @@ TEST(Head, BesideABareEncoder) {
       {.weight = at::randn({3, width}), .bias = at::randn({3})}, dir.path());
   const auto head = find_head(model);
   ASSERT_EQ(head.weight.size(0), 3);
-  EXPECT_EQ(head.space, feature_space(model.architecture()));
+  EXPECT_EQ(head.space, output::feature_space(model.architecture()));
   EXPECT_EQ(head.output, "");
   const auto inputs = tests::case_inputs("bert_bare");
   const auto outputs = model.forward(inputs);

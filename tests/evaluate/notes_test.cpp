@@ -37,8 +37,7 @@ std::string note_on(const std::vector<double>& values, double first, bool higher
     return Score{.metric = "m", .value = value, .higher_is_better = higher};
   };
   const auto found = search(
-      strengths,
-      [&](double alpha) { return Measured{score(values[static_cast<size_t>(alpha - first)])}; },
+      strengths, [&](double alpha) { return score(values[static_cast<size_t>(alpha - first)]); },
       [](auto&&...) {});
   return note_without_gain(found, score(base));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <string_view>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -25,6 +26,26 @@ std::string task_list() {
   return words;
 }
 
+// "logistic", "ridge", or either with C, which is 1 unless it is said, as in "ridge:C=10".
+void read_probe(const std::string& text, evaluate::Settings& settings) {
+  const auto colon = text.find(':');
+  const auto word = text.substr(0, colon);
+  require(
+      word == "logistic" || word == "ridge", "--probe: '", word, "' is none of: logistic ridge",
+      machine::did_you_mean(word, "logistic ridge"));
+  settings.ridge = word == "ridge";
+  if (colon == std::string::npos) {
+    return;
+  }
+  constexpr std::string_view kC = "C=";
+  const auto option = text.substr(colon + 1);
+  require(option.starts_with(kC), "--probe: '", option, "' is not C=NUMBER, as in ", word, ":C=10");
+  const auto number = option.substr(kC.size());
+  const auto error = number_from(1e-12, 1e12)(number);
+  require(error.empty(), "--probe: C ", error);
+  settings.strength = std::stod(number);
+}
+
 }  // namespace
 
 void EvaluateOptions::add(CLI::App& app) {
@@ -40,10 +61,8 @@ void EvaluateOptions::add(CLI::App& app) {
   app.add_option("--training", how.training, "what the probe learns from (default: train split)");
   app.add_option("--training-limit", how.training_limit, "draw so many of them (default: all)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app.add_option("--probe", probe_, "logistic (default) or ridge");
   app.add_option(
-         "--strength", how.settings.strength, "C of the probe: larger is less decay (default: 1)")
-      ->check(number_from(1e-12, 1e12));
+      "--probe", probe_, "logistic (default) or ridge; as in ridge:C=10, less decay than by C=1");
   app.add_option("--wording", how.wording, "text from fields, as in 'premise: {premise}'");
   app.add_option("--second", how.second, "the second text of a pair");
   app.add_option("--answer", how.answer, "what the model should write");
@@ -67,10 +86,7 @@ void EvaluateOptions::add(CLI::App& app) {
 evaluate::EvaluateOptions EvaluateOptions::read() const {
   auto result = given_;
   if (!probe_.empty()) {
-    require(
-        probe_ == "logistic" || probe_ == "ridge", "--probe: '", probe_,
-        "' is none of: logistic ridge", machine::did_you_mean(probe_, "logistic ridge"));
-    result.settings.ridge = probe_ == "ridge";
+    read_probe(probe_, result.settings);
   }
   if (threads_ > 0) {
     at::set_num_threads(static_cast<int>(threads_));

@@ -8,18 +8,12 @@ namespace theseus::cli {
 
 std::string curve_text(const nlohmann::ordered_json& record) {
   const std::string metric = record.at("metric");
-  const bool plain = metric == "perplexity" || metric == "agreement";  // as they are, not percent
+  const bool plain = metric == "perplexity";  // as it is, not percent
   const double by = plain ? 1 : 100;
-  const int digits = metric == "agreement" ? 4 : 2;
   const auto line = [&](const std::string& name, const nlohmann::ordered_json& row) {
     return fmt::format(
-        "{:<12} {:12.{}f}  ({:.{}f} to {:.{}f}){}\n", name, by * row.at("value").get<double>(),
-        digits, by * row.at("low").get<double>(), digits, by * row.at("high").get<double>(), digits,
-        row.contains("cosine")
-            ? fmt::format(
-                  "  cosine {:.4f}, centred {:.4f}", row.at("cosine").get<double>(),
-                  row.at("centred").get<double>())
-            : "");
+        "{:<12} {:12.2f}  ({:.2f} to {:.2f})\n", name, by * row.at("value").get<double>(),
+        by * row.at("low").get<double>(), by * row.at("high").get<double>());
   };
   auto text =
       fmt::format("{:<12} {:>12}  (95 % interval)\n", "alpha", metric + (plain ? "" : " in %"));

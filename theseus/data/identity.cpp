@@ -38,13 +38,9 @@ Identities identities_of(const Examples& examples) {
 }
 
 Identities places_of(const Examples& examples) {
-  return places_of(examples, every(examples));
-}
-
-Identities places_of(const Examples& examples, const std::vector<int64_t>& chosen) {
   Identities result;
-  for (const auto i : chosen) {
-    result.insert(place_of(examples.names[static_cast<size_t>(i)]));
+  for (const auto& name : examples.names) {
+    result.insert(place_of(name));
   }
   return result;
 }

@@ -20,6 +20,5 @@ Identities identities_of(const Examples& examples);
 
 // Where each of the examples lies, whatever it says: two of the same words are two.
 Identities places_of(const Examples& examples);
-Identities places_of(const Examples& examples, const std::vector<int64_t>& chosen);
 
 }  // namespace theseus::data

@@ -104,17 +104,6 @@ Draw draw_some(const Examples& examples, int64_t count, uint64_t seed) {
   return draw;
 }
 
-std::vector<int64_t> drawn_again(const nlohmann::json& words, const Examples& examples) {
-  const auto number = [&](const char* key) { return words.value(key, int64_t{0}); };
-  const auto kind = words.value("drawn", "");
-  const auto seed = words.value("seed", uint64_t{0});
-  return kind == "batches"
-             ? draw_batches(examples, number("batches"), number("batch_size"), seed).order
-         : kind == "examples"  ? draw_some(examples, number("examples"), seed).order
-         : kind == "per class" ? draw_per_class(examples, number("per_class"), seed).order
-                               : every(examples);
-}
-
 std::vector<int64_t> every(const Examples& examples) {
   std::vector<int64_t> order(static_cast<size_t>(examples.size()));
   std::iota(order.begin(), order.end(), 0);

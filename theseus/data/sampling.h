@@ -44,9 +44,6 @@ std::vector<int64_t> every(const Examples& examples);  // their places alone
 // differ between machines) of what was drawn, in order. Contents are not read.
 std::string hash_of(const Examples& examples, const std::vector<int64_t>& order);
 
-// The places that were drawn, by what describe() said of it. Throws InputError when there are too few.
-std::vector<int64_t> drawn_again(const nlohmann::json& words, const Examples& examples);
-
 // For provenance: kind, counts, seed, hash, source and split.
 nlohmann::ordered_json describe(const Draw& draw, const Examples& examples);
 

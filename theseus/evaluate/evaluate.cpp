@@ -49,8 +49,7 @@ void require_for_task(const std::string& task, const EvaluateOptions& options) {
       {"--new-tokens", settings.new_tokens.has_value(), task == "summarise", "summarise"},
       {"--training", !options.training.empty(), probes, "probe"},
       {"--training-limit", options.training_limit > 0, probes, "probe"},
-      {"--probe", settings.ridge.has_value(), probes, "probe"},
-      {"--strength", settings.strength.has_value(), probes, "probe"}};
+      {"--probe", settings.ridge.has_value(), probes, "probe"}};
   for (const auto& [option, given, applies, where] : rules) {
     require(!given || applies, option, " is for the task ", where, ", and the task is ", task);
   }

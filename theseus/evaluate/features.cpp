@@ -4,7 +4,6 @@
 
 #include "theseus/base/error.h"
 #include "theseus/model/layers.h"
-#include "theseus/output/feature_space.h"
 
 namespace theseus::evaluate {
 
@@ -30,10 +29,6 @@ at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch)
     return model::mean_of_tokens(rows, mask == batch.end() ? at::Tensor() : mask->second);
   }
   throw InputError("this model gives no features: neither an embedding nor hidden states");
-}
-
-std::string feature_space(const model::Architecture& architecture) {
-  return output::feature_space(architecture);
 }
 
 }  // namespace theseus::evaluate

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include <ATen/core/Tensor.h>
 
 #include "theseus/model/model.h"
@@ -12,9 +10,5 @@ namespace theseus::evaluate {
 // the mean of a text's tokens that are no padding. [n, d] float32 on the CPU. Throws InputError for a
 // model that gives neither.
 at::Tensor features_of(const model::Outputs& outputs, const model::Batch& batch);
-
-// The space in which these vectors live: the joint one of images and texts, else what the last norm of
-// the tower that reads the inputs writes.
-std::string feature_space(const model::Architecture& architecture);
 
 }  // namespace theseus::evaluate

@@ -9,6 +9,7 @@
 #include "theseus/evaluate/features.h"
 #include "theseus/evaluate/linear_probe.h"
 #include "theseus/model/class_names.h"
+#include "theseus/output/feature_space.h"
 #include "theseus/output/sentence_head.h"
 #include "theseus/output/side_files.h"
 
@@ -34,7 +35,7 @@ std::string pooled_space(const model::Architecture& architecture) {
       return space.behind;
     }
   }
-  return feature_space(architecture);
+  return output::feature_space(architecture);
 }
 
 // A space with the same units before the activation function; empty: none.
@@ -52,7 +53,7 @@ Head made(at::Tensor weight, at::Tensor bias, const std::string& space, const mo
       .weight = weight.to(at::kCPU, at::kFloat),
       .bias = bias.defined() ? bias.to(at::kCPU, at::kFloat) : at::zeros({weight.size(0)}),
       .space = space,
-      .output = space == feature_space(model.architecture()) ? "" : kPooled,
+      .output = space == output::feature_space(model.architecture()) ? "" : kPooled,
       .classes = model::class_names(model.location().config, weight.size(0))};
   head.about = {
       {"from", model.location().weights.string()},
@@ -130,7 +131,7 @@ Head fitted_head(model::Model& model, const EvaluateOptions& options, const Watc
     const auto x = at::cat(features), y = at::cat(labels);
     require((y != y[0]).any().item<bool>(), "all of its examples are of one class");
     const auto probe = fit_probe(x, y, classes, options.settings);
-    auto head = made(probe.weight, probe.bias, feature_space(model.architecture()), model);
+    auto head = made(probe.weight, probe.bias, output::feature_space(model.architecture()), model);
     head.classes = examples.classes;
     head.about["fitted"] = true;
     head.about["training"] = {
@@ -151,7 +152,8 @@ Head carried(
     const transport::Alignment& alignment) {
   auto result = head;
   // The features of models of different depth have the same place and other names.
-  result.space = head.space == feature_space(source) ? feature_space(target) : head.space;
+  result.space =
+      head.space == output::feature_space(source) ? output::feature_space(target) : head.space;
   auto through = result.space;
   auto map = alignment.find_map(through);
   if (!map.defined()) {

@@ -31,7 +31,7 @@ std::string note_without_gain(const Searched& found, const Score& base) {
 
 Searched search(
     const Strengths& strengths,
-    const std::function<Measured(double alpha)>& measure,
+    const std::function<Score(double alpha)>& measure,
     const Watch& watch) {
   constexpr double kMost = 1e6;
   require(
@@ -48,14 +48,13 @@ Searched search(
   for (int64_t i = 0; i < count && since < strengths.patience; ++i) {
     const auto alpha = strengths.first + static_cast<double>(i) * strengths.step;
     watch(i, count, "measuring");
-    const auto measured = measure(alpha);
+    const auto score = measure(alpha);
     nlohmann::ordered_json row = {{"alpha", alpha}};
-    row.update(describe(measured.score));
-    row.update(measured.more);
+    row.update(describe(score));
     found.curve.push_back(row);
     ++since;
-    if (!best || better(measured.score, *best)) {
-      best = measured.score;
+    if (!best || better(score, *best)) {
+      best = score;
       found.best = row;
       found.at_the_end = i + 1 == count;
       since = 0;

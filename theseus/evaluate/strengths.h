@@ -20,12 +20,6 @@ struct Strengths {
   int64_t patience = 10;
 };
 
-// What one strength gave; `more` stands beside the score in the curve.
-struct Measured {
-  Score score;
-  nlohmann::ordered_json more = nlohmann::ordered_json::object();
-};
-
 // The curve and the best of it, which is the smallest strength of the best value.
 struct Searched {
   nlohmann::ordered_json curve, best;
@@ -40,7 +34,7 @@ std::string note_without_gain(const Searched& found, const Score& base);
 // Throws InputError when there is no strength to try.
 Searched search(
     const Strengths& strengths,
-    const std::function<Measured(double alpha)>& measure,
+    const std::function<Score(double alpha)>& measure,
     const Watch& watch);
 
 }  // namespace theseus::evaluate

@@ -50,8 +50,8 @@ void require_several_classes(const data::Examples& examples, const std::vector<i
       one, "'; give examples of several");
 }
 
-}  // namespace
-
+// Every step of `examples`, kept for every alpha. What could not be decoded is added to `skipped`. Throws
+// InputError when they take too much memory.
 std::vector<Step> read_steps(
     const data::Examples& examples,
     const std::vector<int64_t>& order,
@@ -72,6 +72,8 @@ std::vector<Step> read_steps(
   skipped.insert(skipped.end(), lost.begin(), lost.end());
   return steps;
 }
+
+}  // namespace
 
 Strengthened::Strengthened(model::Model& model, const Update& update)
     : model_(model), update_(update) {
@@ -218,7 +220,7 @@ ordered_json sweep(
       strengths,
       [&](double alpha) {
         strengthened.set(alpha);
-        return Measured{alpha == 0 ? base : measure()};
+        return alpha == 0 ? base : measure();
       },
       watch);
   ordered_json record = {{"kind", "sweep"},        {"model", model.location().weights.string()},

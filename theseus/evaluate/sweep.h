@@ -43,15 +43,6 @@ Update carry_update(const output::JobOptions& options, const model::Model& model
 // InputError for what is no such thing, or when no tensor has the words.
 void scale(Update& update, const std::vector<std::string>& scales);
 
-// Every step of `examples`, kept for every alpha. What could not be decoded is added to `skipped`. Throws
-// InputError when they take too much memory.
-std::vector<Step> read_steps(
-    const data::Examples& examples,
-    const std::vector<int64_t>& order,
-    model::Reader& reader,
-    const FeedOptions& options,
-    std::vector<std::string>& skipped);
-
 // The examples that sweep() would choose by, and the task's word. Throws InputError for what can be told before the
 // model runs.
 struct Choosing {

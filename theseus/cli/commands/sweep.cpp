@@ -1,5 +1,7 @@
 // theseus sweep TARGET --update DIR --data DATA, or with --alignment PAIR --tuned MODEL
 
+#include "theseus/evaluate/sweep.h"
+
 #include <filesystem>
 #include <memory>
 
@@ -20,7 +22,6 @@
 #include "theseus/cli/sweep_text.h"
 #include "theseus/evaluate/compare_place.h"
 #include "theseus/evaluate/content.h"
-#include "theseus/evaluate/label_free.h"
 #include "theseus/output/identity.h"
 #include "theseus/output/sentence_head.h"
 
@@ -36,7 +37,6 @@ struct Options {
   theseus::evaluate::Strengths strengths;
   std::string update, alignment, tuned, source, head, out;
   std::vector<std::string> scales;
-  bool label_free = false;
   bool fresh = false;
   bool json = false;
   bool quiet = false;
@@ -61,39 +61,23 @@ theseus::evaluate::Update find_update(const Options& options, const model::Model
 // An option that would be ignored is a misunderstanding.
 void require_effect(const Options& options) {
   const auto given = [&](const char* option) { return options.app->count(option) > 0; };
-  for (const char* option :
-       {"--task", "--head", "--template", "--training", "--training-limit", "--probe", "--strength",
-        "--new-tokens"}) {
-    require(
-        !options.label_free || !given(option), "--label-free compares features: ", option,
-        " is for labels");
-  }
   require(
-      options.update.empty() || options.label_free || !given("--tuned"),
+      options.update.empty() || !given("--tuned"),
       "--tuned has no effect with --update, which is carried already");
   require(
-      options.update.empty() || options.label_free || !given("--alignment") || given("--head"),
+      options.update.empty() || !given("--alignment") || given("--head"),
       "--alignment has no effect with --update, which is carried already, and without --head");
   require(
       !given("--source") || given("--alignment"),
       "--source has no effect without --alignment, which it is for");
 }
 
-// By labels, or by the source's change.
 nlohmann::ordered_json measured(const Options& options, const theseus::evaluate::Watch& watch) {
   auto how = options.evaluate.read();
-  require(
-      !options.label_free || (!options.alignment.empty() && !options.tuned.empty()),
-      "--label-free compares with what the tuned old model does: give --alignment and --tuned");
   require_effect(options);
   auto model = options.model.open(options.quiet);
   auto update = find_update(options, model);
   theseus::evaluate::scale(update, options.scales);
-  if (options.label_free) {
-    return theseus::evaluate::sweep_without_labels(
-        model, update, {options.alignment, options.tuned, options.source}, how, options.strengths,
-        watch);
-  }
   take_head(options.head, options.alignment, model, how, watch);
   if (options.head.empty() && !options.update.empty()) {
     output::take_sentence_head(options.update, model);  // one that came with the update
@@ -118,7 +102,7 @@ nlohmann::ordered_json identity_of(const Options& options) {
   nlohmann::ordered_json identity = {
       {"version", THESEUS_VERSION}, {"options", output::deciding_options(words)}};
   const auto split = options.evaluate.read().split;
-  const std::string chosen_on = split.empty() && !options.label_free ? data::kValidation : split;
+  const std::string chosen_on = split.empty() ? data::kValidation : split;
   for (const auto& [name, value] : words.items()) {
     if (value.is_string() && output::is_input(name, value)) {
       identity["inputs"][name] = theseus::evaluate::content_of(
@@ -189,15 +173,12 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--tuned", options->tuned, "the tuned old model whose change they carry");
   app.add_option("--source", options->source, "the old base model, if it has moved since");
   app.add_option("--head", options->head, kHeadHelp)->type_name("MODEL");
-  app.add_flag(
-      "--label-free", options->label_free,
-      "choose by how well features change as those of the tuned old model did; needs no labels");
   app.add_option(
       "--scale", options->scales,
       "WORDS=FACTOR: also scale what has WORDS in its name; repeatable");
   options->evaluate.add(app);
   app.get_option("--split")->description(
-      "train, val or test (default: val where there is one, else test; with --label-free test)");
+      "train, val or test (default: val where there is one, else test)");
   app.add_option("--from", options->strengths.first, "smallest strength")
       ->capture_default_str()
       ->check(strength_error);
