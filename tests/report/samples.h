@@ -59,7 +59,7 @@ inline const std::string kSweepSample = R"({
   "curve": [{"alpha": 1.0, "value": 0.58, "low": 0.56, "high": 0.6},
             {"alpha": 0.0, "value": 0.5, "low": 0.48, "high": 0.52},
             {"alpha": 0.5, "value": 0.6125, "low": 0.59, "high": 0.63}],
-  "best": {"alpha": 0.5, "value": 0.6125}, "label_free": {"alpha": 1.0}, "base": {"value": 0.5},
+  "best": {"alpha": 0.5, "value": 0.6125}, "base": {"value": 0.5},
   "notes": []
 })";
 

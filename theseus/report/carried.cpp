@@ -92,23 +92,6 @@ std::optional<double> norm_error(const Entry& parameter) {
   return error && norm > 0 ? std::optional<double>(*error / norm) : error;
 }
 
-void add_norm_errors(const std::vector<Entry>& parameters, std::vector<Part>& parts) {
-  std::vector<std::pair<std::string, double>> values;
-  for (const auto& parameter : parameters) {
-    if (const auto error = norm_error(parameter)) {
-      values.emplace_back(parameter.text("parameter"), *error);
-    }
-  }
-  HeatMap map = {
-      .caption = "Norm error of what was carried, relative",
-      .meaning = "larger",
-      .corner = "parameter",
-      .scale = {.faint = 1e-8, .strong = 1, .log = true}};
-  if (auto drawn = by_block(values, std::move(map))) {
-    parts.emplace_back(std::move(*drawn));
-  }
-}
-
 void add_worst(const std::vector<Entry>& parameters, std::vector<Part>& parts) {
   std::vector<std::pair<double, const Entry*>> order;
   for (const auto& parameter : parameters) {
@@ -231,8 +214,7 @@ Chapter tell_carried(const Document& document) {
           "{}: {} to {}", transport ? "Transport" : "Alignment",
           name_of(entry, transport ? "tuned" : "source", "source"),
           name_of(entry, "target", "target"))};
-  section.parts = space_maps(spaces);
-  add_norm_errors(parameters, section.parts);
+  add_spaces(spaces, section.parts);
   add_worst(parameters, section.parts);
   add_left_behind(entry, section.parts);
   add_depth(entry, section.parts);

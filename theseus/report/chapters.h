@@ -39,14 +39,9 @@ Table measurements(const std::vector<Document>& documents);
 // Where the numbers of a document come from: every field that is no list of results.
 Table provenance(const Document& document);
 
-// Values by "tower.3.space": a row for each place in a block, a column for each block. Of two values
-// for one place the one with the stronger colour stays. Nothing when there are no values, or more
-// fields than a page can show.
-std::optional<HeatMap> by_block(
-    const std::vector<std::pair<std::string, double>>& values, HeatMap map);
-
-// Heat maps of the fields that `spaces` have.
-std::vector<Part> space_maps(const std::vector<Entry>& spaces);
+// The numbers of every space: cosines, ranks, condition and certificates, as far as the document has them. Folded; nothing
+// when there are none, or more spaces than a page can show.
+void add_spaces(const std::vector<Entry>& spaces, std::vector<Part>& parts);
 
 // Which blocks of the source went to which of the target, where that is not one to one.
 void add_depth(const Entry& carried, std::vector<Part>& parts);

@@ -38,23 +38,21 @@ void add_similarity(const Entry& depth, std::vector<Part>& parts) {
   if (rows.empty() || rows.front().empty() || rows.size() * rows.front().size() > kMostFields) {
     return;
   }
-  HeatMap map = {
+  Table table = {
       .caption = "Similarity of source and target blocks",
-      .meaning = "more alike",
-      .corner = "source block",
-      .across = "target block"};
-  map.scale = {.faint = rows.front().front(), .strong = rows.front().front()};
-  for (size_t i = 0; i < rows.size(); ++i) {
-    map.rows.push_back(std::to_string(i));
-    map.values.emplace_back(rows[i].begin(), rows[i].end());
-    const auto [least, most] = std::minmax_element(rows[i].begin(), rows[i].end());
-    map.scale.faint = std::min(map.scale.faint, *least);
-    map.scale.strong = std::max(map.scale.strong, *most);
-  }
+      .columns = {{"source block", false}},
+      .fold = "Similarity of source and target blocks"};
   for (size_t j = 0; j < rows.front().size(); ++j) {
-    map.columns.push_back(std::to_string(j));
+    table.columns.push_back({"target block " + std::to_string(j), true});
   }
-  parts.emplace_back(std::move(map));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<Cell> row = {{std::to_string(i)}};
+    for (const auto value : rows[i]) {
+      row.push_back({number_text(value)});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  parts.emplace_back(std::move(table));
 }
 
 }  // namespace

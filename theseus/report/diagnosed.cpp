@@ -21,25 +21,44 @@ std::optional<double> mean(const std::vector<Entry>& spaces, const char* key) {
   return count > 0 ? std::optional<double>(sum / static_cast<double>(count)) : std::nullopt;
 }
 
-// Every number of every space, for who wants to sort or copy them.
-Table all_numbers(const std::vector<Entry>& spaces) {
-  constexpr std::array kKeys = {"before", "after", "centred",   "residual",
-                                "rank",   "of",    "condition", "energy"};
-  Table table = {.caption = "Spaces", .columns = {{"space", false}}, .fold = "Table of all spaces"};
-  for (const char* key : kKeys) {
-    table.columns.push_back({key, true});
+// The directions that can be known: those of the narrower model.
+std::optional<double> directions(const Entry& space) {
+  if (const auto of = space.number("of")) {
+    return of;
   }
-  for (const auto& space : spaces) {
-    std::vector<Cell> row = {{space.text("space", "-")}};
-    for (const char* key : kKeys) {
-      row.push_back({number_text(space.number(key))});
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
+  const auto source = space.number("source_width"), target = space.number("target_width");
+  return source && target ? std::optional(std::min(*source, *target)) : std::nullopt;
 }
 
 }  // namespace
+
+void add_spaces(const std::vector<Entry>& spaces, std::vector<Part>& parts) {
+  constexpr std::array kKeys = {"before", "after",     "centred",   "residual",  "rank",
+                                "of",     "completed", "condition", "asymmetry", "orthogonality",
+                                "energy"};
+  constexpr size_t kMostRows = 5000;
+  const auto number = [](const Entry& space, const std::string& key) {
+    return key == "of" ? directions(space) : space.number(key);
+  };
+  Table table = {.caption = "Spaces", .columns = {{"space", false}}, .fold = "Table of all spaces"};
+  for (const char* key : kKeys) {
+    if (std::any_of(spaces.begin(), spaces.end(), [&](const Entry& space) {
+          return number(space, key).has_value();
+        })) {
+      table.columns.push_back({key, true});
+    }
+  }
+  for (const auto& space : spaces) {
+    std::vector<Cell> row = {{space.text("space", "-")}};
+    for (size_t i = 1; i < table.columns.size(); ++i) {
+      row.push_back({number_text(number(space, table.columns[i].title))});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  if (table.columns.size() > 1 && spaces.size() <= kMostRows) {
+    parts.emplace_back(std::move(table));
+  }
+}
 
 Chapter tell_diagnose(const Document& document) {
   const auto entry = document.entry();
@@ -64,11 +83,7 @@ Chapter tell_diagnose(const Document& document) {
   if (auto reasons = entry.texts("reasons"); !reasons.empty()) {
     section.parts.emplace_back(Listing{std::move(reasons)});
   }
-  auto maps = space_maps(spaces);
-  std::move(maps.begin(), maps.end(), std::back_inserter(section.parts));
-  if (constexpr size_t kMostRows = 5000; !spaces.empty() && spaces.size() <= kMostRows) {
-    section.parts.emplace_back(all_numbers(spaces));
-  }
+  add_spaces(spaces, section.parts);
   return {.story = std::move(story), .section = std::move(section)};
 }
 

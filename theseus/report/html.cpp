@@ -52,22 +52,14 @@ struct HtmlWriter {
   void operator()(const Table& table) const { text += html_table(table); }
   void operator()(const Curve& curve) const { text += html_curve(curve); }
   void operator()(const Lines& lines) const { text += html_lines(lines); }
-  void operator()(const HeatMap& map) const { text += html_heat_map(map); }
 };
 
-// Heat maps that follow each other share the width.
 std::string parts_of(const Section& section) {
   std::string text;
-  bool among_maps = false;
   for (const auto& part : section.parts) {
-    const bool map = std::holds_alternative<HeatMap>(part);
-    if (map != among_maps) {
-      text += map ? "<div class=\"maps\">\n" : "</div>\n";
-    }
-    among_maps = map;
     std::visit(HtmlWriter{text}, part);
   }
-  return among_maps ? text + "</div>\n" : text;
+  return text;
 }
 
 std::string contents_of(const Page& page) {

@@ -13,6 +13,5 @@ extern const std::string_view kStyle;
 std::string html_table(const Table& table);
 std::string html_curve(const Curve& curve);
 std::string html_lines(const Lines& lines);
-std::string html_heat_map(const HeatMap& map);
 
 }  // namespace theseus::report

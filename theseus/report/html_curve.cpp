@@ -25,7 +25,6 @@ class CurvePlot {
       up.include(point.high);
     }
     up.include(curve.base);
-    across.include(curve.label_free);
     if (curve.best) {
       across.include(curve.best->alpha);
       up.include(curve.best->value);
@@ -72,11 +71,6 @@ class CurvePlot {
       text += fmt::format(
           "<line class=\"base\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n", kLeft,
           kRight, y(*curve_.base));
-    }
-    if (curve_.label_free) {
-      text += fmt::format(
-          "<line class=\"free\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>\n",
-          x(*curve_.label_free), kTop, kBottom);
     }
     return text;
   }
@@ -129,11 +123,6 @@ std::string keys_of(const Curve& curve) {
         key("<circle class=\"top\" cx=\"12\" cy=\"7\" r=\"5\"/>",
             fmt::format(
                 "best: alpha {}, {}", number_text(curve.best->alpha), interval_text(*curve.best)));
-  }
-  if (curve.label_free) {
-    text +=
-        key("<path class=\"free\" d=\"M12 0V14\"/>",
-            "chosen without labels: alpha " + number_text(curve.label_free));
   }
   if (curve.base) {
     text += key(

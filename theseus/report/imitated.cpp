@@ -37,20 +37,6 @@ std::string shares_words(const std::vector<Entry>& layers) {
       percent_text(*least), percent_text(*most), percent_text(shares.back()));
 }
 
-void add_map(
-    const std::vector<Entry>& layers, const char* field, HeatMap map, std::vector<Part>& parts) {
-  std::vector<std::pair<std::string, double>> values;
-  for (const auto& layer : layers) {
-    if (const auto value = layer.number(field)) {
-      values.emplace_back(layer.text("module"), *value);
-    }
-  }
-  map.corner = "layer";
-  if (auto drawn = by_block(values, std::move(map))) {
-    parts.emplace_back(std::move(*drawn));
-  }
-}
-
 Table layer_table(const std::vector<Entry>& layers) {
   Table table = {
       .caption = "Layers that were fitted, in order",
@@ -80,18 +66,6 @@ Chapter tell_imitation(const Document& document) {
       .title = fmt::format(
           "Imitation: {} by {}", name_of(entry, "tuned", "the tuned model"),
           name_of(entry, "target", "the target"))};
-  add_map(
-      layers, "share",
-      {.caption = "Share of the wanted change that is there",
-       .meaning = "less",
-       .scale = {.faint = 1, .strong = 0}},
-      section.parts);
-  add_map(
-      layers, "wanted",
-      {.caption = "Change wanted, relative to the stream",
-       .meaning = "larger",
-       .scale = {.faint = 0, .strong = 1}},
-      section.parts);
   section.parts.emplace_back(layer_table(layers));
   return {
       .story = fmt::format(

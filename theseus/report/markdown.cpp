@@ -60,7 +60,6 @@ struct MarkdownWriter {
   }
 
   void operator()(const Lines& lines) const { (*this)(as_table(lines)); }
-  void operator()(const HeatMap& map) const { (*this)(as_table(map)); }
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -10,8 +9,6 @@
 // What evaluate and sweep measured.
 namespace theseus::report {
 namespace {
-
-constexpr std::array kBeside = {"cosine", "centred"};  // of a choice without labels
 
 // Throws InputError without a value.
 Point point_of(const Entry& entry) {
@@ -42,9 +39,6 @@ std::vector<Point> points_of(const Entry& entry) {
   for (const auto& one : entry.entries("curve")) {
     require(one.number("alpha").has_value(), one.where(), ": alpha is missing");
     points.push_back(point_of(one));
-    for (const char* key : kBeside) {
-      points.back().more.push_back(one.number(key));
-    }
   }
   require(!points.empty(), entry.where(), ": curve is empty: the sweep has measured nothing");
   require(
@@ -84,16 +78,6 @@ std::string sweep_story(const Entry& entry, const Curve& curve) {
     words += curve.base ? fmt::format("; the target alone has {}.", number_text(curve.base)) : ".";
     words +=
         curve.best->alpha == 0 && curve.points.back().alpha > 0 ? " The update did not help." : "";
-  }
-  if (curve.label_free && curve.best && curve.metric == "agreement") {
-    words +=
-        " It was chosen without labels: where features change most as those of the source did.";
-  } else if (curve.label_free) {
-    words += fmt::format(" Without labels alpha = {} was chosen", number_text(curve.label_free));
-    const auto same = std::find_if(
-        curve.points.begin(), curve.points.end(),
-        [&](const Point& point) { return point.alpha == *curve.label_free; });
-    words += same == curve.points.end() ? "." : fmt::format(", with {}.", interval_text(*same));
   }
   return words;
 }
@@ -154,19 +138,9 @@ Chapter tell_sweep(const Document& document) {
   const auto entry = document.entry();
   Curve curve = {.metric = entry.text("metric", "value"), .points = points_of(entry)};
   curve.caption = fmt::format("{} over alpha, the update's factor", curve.metric);
-  // Curves over labels have none of them.
-  const bool beside = std::any_of(curve.points.begin(), curve.points.end(), [](const Point& point) {
-    return std::any_of(point.more.begin(), point.more.end(), [](const auto& one) { return one; });
-  });
-  if (beside) {
-    curve.beside.assign(kBeside.begin(), kBeside.end());
-  }
   curve.best = best_of(entry, curve.points);
   if (const auto base = entry.entry("base")) {
     curve.base = base->number("value");
-  }
-  if (const auto free = entry.entry("label_free")) {
-    curve.label_free = free->number("alpha");
   }
   auto story = sweep_story(entry, curve);
   const auto model = entry.text("model");

@@ -23,40 +23,20 @@ std::string percent_text(double share) {
   return fmt::format("{:.3g} %", 100 * share);
 }
 
-double Scale::strength(double value) const {
-  const auto place = [this](double at) {
-    return log ? std::log10(std::max(std::abs(at), 1e-300)) : at;
-  };
-  const double span = place(strong) - place(faint);
-  return span == 0 ? 0 : std::clamp((place(value) - place(faint)) / span, 0.0, 1.0);
-}
-
 Table as_table(const Curve& curve) {
   Table table = {
       .caption = curve.caption,
-      .columns = {{"alpha", true}, {curve.metric, true}, {"low", true}, {"high", true}},
+      .columns =
+          {{"alpha", true}, {curve.metric, true}, {"low", true}, {"high", true}, {"", false}},
       .fold = "Table"};
-  for (const auto& name : curve.beside) {
-    table.columns.push_back({name, true});
-  }
-  table.columns.push_back({"", false});
   for (const auto& point : curve.points) {
     const bool best = curve.best && curve.best->alpha == point.alpha;
-    const bool free = curve.label_free && *curve.label_free == point.alpha;
-    const std::string mark = best && free ? "best, chosen without labels"
-                             : best       ? "best"
-                             : free       ? "chosen without labels"
-                                          : "";
-    std::vector<Cell> row = {
-        {number_text(point.alpha)},
-        {.text = number_text(point.value), .best = best},
-        {number_text(point.low)},
-        {number_text(point.high)}};
-    for (size_t i = 0; i < curve.beside.size(); ++i) {
-      row.push_back({number_text(i < point.more.size() ? point.more[i] : std::nullopt)});
-    }
-    row.push_back({mark});
-    table.rows.push_back(std::move(row));
+    table.rows.push_back(
+        {{number_text(point.alpha)},
+         {.text = number_text(point.value), .best = best},
+         {number_text(point.low)},
+         {number_text(point.high)},
+         {best ? "best" : ""}});
   }
   return table;
 }
@@ -75,21 +55,6 @@ Table as_table(const Lines& lines) {
   for (const auto& [x, values] : rows) {
     std::vector<Cell> row = {{number_text(x)}};
     for (const auto& value : values) {
-      row.push_back({number_text(value)});
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-Table as_table(const HeatMap& map) {
-  Table table = {.caption = map.caption, .columns = {{map.corner, false}}, .fold = "Table"};
-  for (const auto& column : map.columns) {
-    table.columns.push_back({map.across + " " + column, true});
-  }
-  for (size_t i = 0; i < map.rows.size(); ++i) {
-    std::vector<Cell> row = {{map.rows[i]}};
-    for (const auto& value : map.values[i]) {
       row.push_back({number_text(value)});
     }
     table.rows.push_back(std::move(row));

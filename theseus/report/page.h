@@ -41,7 +41,6 @@ struct Point {
   double value = 0;
   std::optional<double> low = std::nullopt;
   std::optional<double> high = std::nullopt;
-  std::vector<std::optional<double>> more = {};  // of Curve::beside
 };
 
 // A metric over alpha. At least one point, in order of alpha.
@@ -50,31 +49,7 @@ struct Curve {
   std::string metric;
   std::vector<Point> points;
   std::optional<Point> best;
-  std::optional<double> label_free;  // the alpha that was chosen without labels
-  std::optional<double> base;        // the metric without the update
-  std::vector<std::string> beside;   // other numbers of each point, for the table
-};
-
-// How strong the colour of a value is: none at `faint`, full at `strong`, which may be the smaller.
-// Signs do not count on a logarithmic scale.
-struct Scale {
-  double faint = 0;
-  double strong = 1;
-  bool log = false;
-
-  double strength(double value) const;  // in [0, 1]
-};
-
-struct HeatMap {
-  std::string caption;
-  std::string meaning;  // of a strong colour
-  std::string corner;   // what the rows are
-  std::string across;   // what the columns are, for one of them: "block"
-  std::string remark = {};
-  std::vector<std::string> rows;
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::optional<double>>> values;  // [rows][columns]
-  Scale scale;
+  std::optional<double> base;  // the metric without the update
 };
 
 struct Spot {
@@ -93,7 +68,7 @@ struct Lines {
   std::vector<Line> lines;
 };
 
-using Part = std::variant<Paragraph, Listing, Table, Curve, Lines, HeatMap>;
+using Part = std::variant<Paragraph, Listing, Table, Curve, Lines>;
 
 struct Section {
   std::string title;
@@ -108,7 +83,6 @@ struct Page {
 // The same numbers as a table, for those who cannot see the picture.
 Table as_table(const Curve& curve);
 Table as_table(const Lines& lines);
-Table as_table(const HeatMap& map);
 
 // Four digits, as in "0.9132" or "6.535e+07"; "-" when there is none.
 std::string number_text(std::optional<double> value);

@@ -9,10 +9,9 @@ Table provenance(const Document& document) {
   // Shown in this order, then what else there is; results are in the other sections.
   constexpr std::array<std::string_view, 8> kFirst = {"theseus", "kind",   "options",     "source",
                                                       "tuned",   "target", "calibration", "method"};
-  constexpr std::array<std::string_view, 17> kResults = {
-      "parameters", "spaces",  "notes",      "update", "depth",   "totals",
-      "curve",      "best",    "label_free", "base",   "columns", "rows",
-      "verdict",    "reasons", "files",      "losses", "layers"};
+  constexpr std::array<std::string_view, 16> kResults = {
+      "parameters", "spaces",  "notes", "update",  "depth",   "totals", "curve",  "best",
+      "base",       "columns", "rows",  "verdict", "reasons", "files",  "losses", "layers"};
   const auto entry = document.entry();
   std::vector<std::string> keys(kFirst.begin(), kFirst.end());
   for (const auto& key : entry.keys()) {

@@ -5,12 +5,12 @@ namespace theseus::report {
 const std::string_view kStyle = R"(:root {
   color-scheme: light dark;
   --paper: #fdfdfc; --ink: #1d2125; --soft: #5a636d; --rule: #d8dce1; --shade: #f1f3f5;
-  --line: #1a5fb4; --heat: #b5420b; --best: #e4f3e6; --free: #7a3fa0;
+  --line: #1a5fb4; --mark: #b5420b; --best: #e4f3e6; --free: #7a3fa0;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #14171a; --ink: #e6e8ea; --soft: #a0a9b3; --rule: #363c43; --shade: #1e2328;
-    --line: #78b0f0; --heat: #ff9350; --best: #1d3a24; --free: #cf9cf0;
+    --line: #78b0f0; --mark: #ff9350; --best: #1d3a24; --free: #cf9cf0;
   }
 }
 * { box-sizing: border-box; }
@@ -29,10 +29,6 @@ figure { margin: 1rem 0 1.75rem; min-width: 0; max-width: 100%; }
 figcaption, caption { font-weight: 600; text-align: left; margin-bottom: .4rem; }
 caption { padding-bottom: .4rem; }
 caption span { display: block; width: fit-content; max-width: calc(100vw - 2rem); position: sticky; left: 0; }
-.maps { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: flex-start; }
-.maps figure { min-width: min(17rem, 100%); }
-.maps figcaption, .maps .legend, .maps details { width: 0; min-width: 100%; }
-.maps figure:has(details[open]) { flex-basis: 100%; }
 .wide { overflow-x: auto; max-width: 100%; margin: .5rem 0 1rem; }
 .wide:focus-visible, summary:focus-visible, a:focus-visible {
   outline: 2px solid var(--line); outline-offset: 2px;
@@ -50,8 +46,7 @@ tbody th, thead th:first-child { position: sticky; left: 0; background: var(--pa
 .number small { display: block; white-space: nowrap; }
 td.best { background: var(--best); }
 .sign { margin-right: .25em; }
-small, .legend { color: var(--soft); font-size: .82rem; }
-.legend svg { vertical-align: -2px; }
+small { color: var(--soft); font-size: .82rem; }
 details { margin: .25rem 0; }
 summary { cursor: pointer; color: var(--soft); font-size: .85rem; }
 svg text { fill: var(--soft); font: 11px ui-monospace, monospace; }
@@ -60,31 +55,26 @@ svg.curve { display: block; width: 100%; max-width: 38rem; height: auto; }
 .grid { stroke: var(--rule); stroke-width: .75; }
 .axis { stroke: var(--soft); }
 .line { fill: none; stroke: var(--line); stroke-width: 2; }
-.of1 { stroke: var(--heat); stroke-dasharray: 8 3; }
+.of1 { stroke: var(--mark); stroke-dasharray: 8 3; }
 .of2 { stroke: var(--free); stroke-dasharray: 3 3; }
 .of3 { stroke: var(--soft); stroke-dasharray: 10 3 2 3; }
 .band { fill: var(--line); fill-opacity: .18; }
 .bar { stroke: var(--line); stroke-opacity: .5; stroke-width: 2; }
 .dot { fill: var(--line); }
-.top { fill: none; stroke: var(--heat); stroke-width: 2; }
-.free { stroke: var(--free); stroke-width: 1.5; stroke-dasharray: 2 3; }
+.top { fill: none; stroke: var(--mark); stroke-width: 2; }
 .base { stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 7 4; }
 .keys { display: flex; flex-wrap: wrap; gap: 0 1.4rem; list-style: none; margin: .3rem 0; padding: 0; font-size: .85rem; }
 .keys svg { width: 24px; height: 14px; margin-right: .4rem; vertical-align: -2px; }
-svg.heat rect { fill: var(--heat); stroke: var(--heat); stroke-opacity: .25; }
-svg.heat rect.none { fill: none; stroke: var(--rule); stroke-opacity: .5; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 @media print {
   :root {
     color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --rule: #bbb; --line: #1a5fb4;
-    --heat: #b5420b; --best: #e4f3e6; --free: #7a3fa0;
+    --mark: #b5420b; --best: #e4f3e6; --free: #7a3fa0;
   }
   body { max-width: none; padding: 0; font-size: 10pt; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   nav { display: none; }
   .wide { overflow: visible; }
-  svg.heat { max-width: 100%; height: auto; }
-  .legend svg.heat { height: 14px; }
   figure, tr { break-inside: avoid; }
   h2, caption, figcaption { break-after: avoid; }
   details::details-content { content-visibility: visible; block-size: auto; }
