@@ -1,6 +1,5 @@
 #include "theseus/cluster/processes.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -83,12 +82,8 @@ TEST(Processes, AloneGiveWhatTheyGet) {
   auto value = at::full({2}, 3.0, at::kDouble);
   one.sum(value);
   EXPECT_EQ(value.sum().item<double>(), 6);
-  EXPECT_EQ(one.gather("me"), std::vector<std::string>{"me"});
   EXPECT_EQ(one.from_first("me"), "me");
   EXPECT_TRUE(one.gather_in_first({"me", {}}).empty());
-  EXPECT_TRUE(one.fail(2));
-  one.check();
-  one.finish();
 }
 
 TEST(Processes, SumWhateverTheShape) {
@@ -117,9 +112,6 @@ TEST(Processes, TellEachOther) {
   const tests::ScratchDir scratch;
   expect_no_errors(run_together(3, [&](const Processes& processes) {
     const auto rank = processes.rank();
-    EXPECT_EQ(
-        processes.gather(std::string(static_cast<size_t>(rank), 'x')),
-        (std::vector<std::string>{"", "x", "xx"}));
     EXPECT_EQ(processes.from_first(rank == 0 ? "first" : "another"), "first");
     const auto infinity = std::numeric_limits<double>::infinity();
     const Parcel mine{
@@ -145,44 +137,16 @@ TEST(Processes, TellEachOther) {
   }));
 }
 
-TEST(Processes, EndTogetherAndOneSaysWhy) {
-  std::atomic<int> speakers = 0;
-  const auto errors = run_together(3, [&](const Processes& processes) {
-    if (processes.rank() == 1) {
-      speakers += processes.fail(3) ? 1 : 0;
-      throw InputError("what went wrong");
-    }
-    auto value = at::ones({1}, at::kDouble);
-    processes.sum(value);
-  });
-  EXPECT_EQ(speakers, 1);
-  for (const int rank : {0, 2}) {
-    try {
-      std::rethrow_exception(errors[static_cast<size_t>(rank)]);
-    } catch (const EndedElsewhere& error) {
-      EXPECT_EQ(error.status(), 3);
-    }
-  }
-}
-
-TEST(Processes, AllFailAndOneSaysWhy) {
-  std::atomic<int> speakers = 0;
-  run_together(4, [&](const Processes& processes) {
-    speakers += processes.fail(2) ? 1 : 0;
-    throw InputError("the same for all");
-  });
-  EXPECT_EQ(speakers, 1);
-}
-
 TEST(Processes, MissOneThatIsLost) {
   const auto errors = run_together(2, [&](const Processes& processes) {
     if (processes.rank() == 1) {
       throw InputError("lost");  // its connections close, and it tells nobody
     }
-    processes.gather("hello");
+    auto value = at::ones({1}, at::kDouble);
+    processes.sum(value);
   });
   tests::expect_parts(
-      tests::error_of([&] { std::rethrow_exception(errors[0]); }), "another process was lost",
+      tests::error_of([&] { std::rethrow_exception(errors[0]); }), "another process has ended",
       "the same command goes on");
 }
 

@@ -51,29 +51,27 @@ TEST(PairMoments, AreTheSumsTheyAreNamedAfter) {
 
 TEST(PairMoments, OfRowsThatAreKeptAreTheirProducts) {
   const auto s = rows(20, 6, 1), r = rows(20, 4, 2);
-  PairMoments kept, merged, other;
+  PairMoments kept;
   kept.keep(s.narrow(0, 0, 7), r.narrow(0, 0, 7), 5);
-  other.keep(s.narrow(0, 7, 13), r.narrow(0, 7, 13));
-  merged.merge(kept);
-  merged.merge(other);
-  EXPECT_TRUE(merged.keeps_rows());
-  EXPECT_FALSE(merged.cross.defined());
-  EXPECT_EQ(merged.rows, 20);
-  EXPECT_EQ(merged.distinct, 18);
-  EXPECT_TRUE(at::equal(merged.kept().first, s));
-  EXPECT_TRUE(at::equal(merged.kept().second, r));
+  kept.keep(s.narrow(0, 7, 13), r.narrow(0, 7, 13));
+  EXPECT_TRUE(kept.keeps_rows());
+  EXPECT_FALSE(kept.cross.defined());
+  EXPECT_EQ(kept.rows, 20);
+  EXPECT_EQ(kept.distinct, 18);
+  EXPECT_TRUE(at::equal(kept.kept().first, s));
+  EXPECT_TRUE(at::equal(kept.kept().second, r));
   PairMoments products;
   products.add(s, r, kBoth, 18);
-  expect_same(merged.multiplied(kBoth), products, 0);
+  expect_same(kept.multiplied(kBoth), products, 0);
   std::map<std::string, at::Tensor> file;
-  for (const auto& [name, tensor] : merged.tensors()) {
+  for (const auto& [name, tensor] : kept.tensors()) {
     file[name] = tensor;
   }
-  expect_same(PairMoments::from(file), merged, 0);
+  expect_same(PairMoments::from(file), kept, 0);
   file.erase("target_rows");
   tests::expect_parts(tests::error_of([&] { PairMoments::from(file); }), "not moments");
   // Centred rows have the centred moments; about a mean of 0.5 that takes one digit.
-  const auto centred = merged.centred().kept();
+  const auto centred = kept.centred().kept();
   EXPECT_LT(
       tests::frobenius_error(
           centred.first.t().matmul(centred.second), moments_of(s, r).centred().cross),
@@ -83,26 +81,16 @@ TEST(PairMoments, OfRowsThatAreKeptAreTheirProducts) {
 TEST(PairMoments, DoNotDependOnBatchesOrOrder) {
   const auto s = rows(100, 6, 1), r = rows(100, 4, 2);
   const auto whole = moments_of(s, r);
-  PairMoments batches, backwards, merged;
+  PairMoments batches, backwards;
   for (int64_t first = 0; first < 100; first += 7) {
     const auto count = std::min<int64_t>(7, 100 - first);
     const auto left = s.narrow(0, first, count), right = r.narrow(0, first, count);
     batches.add(left, right, kBoth);
-    merged.merge(moments_of(left, right));
   }
   backwards.add(s.flip(0), r.flip(0), kBoth);
-  for (const auto& other : {batches, backwards, merged}) {
+  for (const auto& other : {batches, backwards}) {
     expect_same(other, whole, 1e-14);  // float64 sums in another order
   }
-}
-
-TEST(PairMoments, MergingLeavesTheOtherAlone) {
-  const auto first = moments_of(rows(5, 3, 1), rows(5, 2, 2));
-  const auto before = first.cross.clone();
-  PairMoments sum;
-  sum.merge(first);
-  sum.merge(moments_of(rows(5, 3, 3), rows(5, 2, 4)));
-  EXPECT_TRUE(at::equal(first.cross, before));
 }
 
 TEST(PairMoments, CentredAreThoseOfRowsLessTheirMeans) {

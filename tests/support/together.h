@@ -41,7 +41,6 @@ inline std::vector<std::exception_ptr> run_together(
              .meet_seconds = 60,
              .wait_seconds = 60});
         body(processes);
-        processes.finish();
       } catch (...) {
         errors[static_cast<size_t>(rank)] = std::current_exception();
       }

@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "theseus/base/device.h"
+#include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/diagnose_text.h"
 #include "theseus/cli/interrupt.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/summary.h"
-#include "theseus/cli/together.h"
 #include "theseus/output/follow.h"
 
 namespace theseus::cli {
@@ -38,41 +38,41 @@ std::string text_of(
 
 int run_job(const TransportOptions& options, TransportOptions::For command, Job job) {
   const c10::NoGradGuard no_gradients;
-  return run_together([&](const cluster::Processes& processes) {
-    auto given = options.job();
-    given.align.processes = &processes;
-    output::require_shared(given);
-    const auto device = given.words.value("device", "auto");
-    if (!processes.alone() && given.placement.device.is_cuda() &&
-        (device == "cuda" || device == "auto")) {
-      given.placement.device = cuda_device_of(processes.rank_here());
-    }
-    if (processes.first() && !given.out.empty()) {
-      say_what_is_kept({given.out});
-    }
-    JobProgress progress(options.quiet || !processes.first());
-    const transport::Watch watch = [&](double done, double all, const std::string& doing) {
-      progress(done, all, doing);
-    };
-    if (!processes.first()) {
-      output::follow_job(given, watch);
-      processes.finish();
-      return kDone;
-    }
-    const auto record = job(given, watch);
-    if (record.contains("there_before")) {
-      processes.fail(kDone);  // the others need not begin
-    } else {
-      processes.finish();
-    }
-    progress.finish();
-    if (options.json) {
-      fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    } else if (!options.quiet) {
-      fmt::print("{}", without_controls(text_of(record, given, options.every, command)));
-    }
+  const cluster::Processes processes(cluster::find_place());
+  auto given = options.job();
+  given.align.processes = &processes;
+  output::require_shared(given);
+  const auto device = given.words.value("device", "auto");
+  if (!processes.alone() && given.placement.device.is_cuda() &&
+      (device == "cuda" || device == "auto")) {
+    given.placement.device = cuda_device_of(processes.rank_here());
+  }
+  if (processes.first() && !given.out.empty()) {
+    say_what_is_kept({given.out});
+  }
+  JobProgress progress(options.quiet || !processes.first());
+  const transport::Watch watch = [&](double done, double all, const std::string& doing) {
+    progress(done, all, doing);
+  };
+  if (!processes.first()) {
+    output::follow_job(given, watch);
     return kDone;
-  });
+  }
+  const auto record = job(given, watch);
+  progress.finish();
+  if (options.json) {
+    fmt::print("{}\n", record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else if (!options.quiet) {
+    fmt::print("{}", without_controls(text_of(record, given, options.every, command)));
+  }
+  return kDone;
+}
+
+void require_one_process(std::string_view what) {
+  const auto place = cluster::find_place();
+  require(
+      place.alone(), what, " runs as one process: start it without a launcher (WORLD_SIZE is ",
+      place.size, ")");
 }
 
 std::function<int()> add_job(CLI::App& app, TransportOptions::For command, Job job) {

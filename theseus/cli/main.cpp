@@ -16,8 +16,8 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/interrupt.h"
+#include "theseus/cli/job_command.h"
 #include "theseus/cli/suggested_option.h"
-#include "theseus/cli/together.h"
 #include "theseus/machine/environment.h"
 
 namespace theseus::cli {
@@ -46,11 +46,15 @@ int report(const std::exception& error, int code) {
   return code;
 }
 
+int status_of(const std::exception& error) {
+  return dynamic_cast<const InputError*>(&error) != nullptr     ? kYourInput
+         : dynamic_cast<const NumericError*>(&error) != nullptr ? kNoTrustworthyNumber
+                                                                : kOurBug;
+}
+
 int run(const std::function<int()>& action) {
   try {
     return with_context({}, action);
-  } catch (const cluster::EndedElsewhere& error) {
-    return error.status();
   } catch (const std::exception& error) {
     return report(error, status_of(error));
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <unistd.h>
 
 #include "theseus/base/error.h"
 
@@ -74,12 +73,6 @@ Place find_place() {
         "theseus/" + variable("TORCHELASTIC_RUN_ID") + "/" + variable("TORCHELASTIC_RESTART_COUNT");
   }
   return place;
-}
-
-std::string name_of_gpu(c10::Device device) {
-  char host[256] = {};
-  ::gethostname(host, sizeof(host) - 1);
-  return c10::str(host, " ", variable("CUDA_VISIBLE_DEVICES"), " ", device);
 }
 
 }  // namespace theseus::cluster

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <string>
 
-#include <c10/core/Device.h>
-
 namespace theseus::cluster {
 
 // Which of several processes this one is, as launchers such as torchrun say it in the environment:
@@ -30,8 +28,5 @@ struct Place {
 // Alone when WORLD_SIZE is not set or 1; then nothing else is looked at. Throws InputError when a
 // variable is missing or is not what it should be.
 Place find_place();
-
-// Equal for processes that are on the same GPU, as far as the machine's name, CUDA_VISIBLE_DEVICES and the device tell.
-std::string name_of_gpu(c10::Device device);
 
 }  // namespace theseus::cluster

@@ -8,12 +8,8 @@
 
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
-#ifdef THESEUS_NCCL
-#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
-#endif
 
-#include "theseus/cluster/gloo.h"
-#include "theseus/cluster/meeting.h"
+#include "theseus/cluster/connect.h"
 
 namespace theseus::cluster {
 namespace {
@@ -73,36 +69,25 @@ at::Tensor on_host(const at::Tensor& tensor) {
 }  // namespace
 
 struct Processes::Group {
-  // What c10d throws says where in it a connection broke. What matters is whether somebody has said
-  // why; a process that is being interrupted like the one we lost has a second to end first.
+  // What c10d throws says where in it a connection broke, and not why. A process that is being interrupted like the one
+  // we lost has a second to end first.
   template <class Body>
   std::invoke_result_t<Body> run(const char* doing, const Body& body) const {
     try {
       return body();
     } catch (const std::exception& error) {
       const std::string text = error.what();
-      for (int i = 0; i < 50; ++i, std::this_thread::sleep_for(20ms)) {
-        check();
-      }
       const bool late = text.find("imed out") != std::string::npos;
+      std::this_thread::sleep_for(1s);
       throw InputError(c10::str(
           late ? c10::str("another process did not answer within ", place.wait_seconds, " s")
-               : std::string("another process was lost: killed, out of memory, or its machine is "
-                             "gone"),
+               : std::string("another process has ended: it has said why, or was killed, or its "
+                             "machine is gone"),
           " (", doing, "); what was saved is kept, and the same command goes on from there"));
     }
   }
 
-  explicit Group(const Place& where) : place(where), meeting(where) {
-    gloo =
-        run("meeting the other processes", [&] { return make_gloo(place, meeting.store("gloo")); });
-  }
-
-  void check() const {
-    if (const auto status = meeting.find_end()) {
-      throw EndedElsewhere(*status);
-    }
-  }
+  explicit Group(const Place& where) : place(where), gloo(connect(where)) {}
 
   void broadcast(Tensors& tensors) const { gloo->broadcast(tensors)->wait(); }
   void broadcast(const at::Tensor& tensor) const {
@@ -125,12 +110,7 @@ struct Processes::Group {
   }
 
   Place place;
-  Meeting meeting;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
-#ifdef THESEUS_NCCL
-  c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl;
-  bool asked = false;
-#endif
 };
 
 Processes::Processes() = default;
@@ -141,25 +121,6 @@ Processes& Processes::operator=(Processes&&) noexcept = default;
 Processes::Processes(const Place& place)
     : place_(place), group_(place.alone() ? nullptr : std::make_unique<Group>(place)) {}
 
-#ifdef THESEUS_NCCL
-// NCCL refuses two processes on one GPU.
-bool Processes::sums_on_gpus(const at::Tensor& tensor) const {
-  if (!group_->asked) {
-    group_->asked = true;
-    auto places = gather(name_of_gpu(tensor.device()));
-    std::sort(places.begin(), places.end());
-    if (std::adjacent_find(places.begin(), places.end()) == places.end()) {
-      auto options = c10d::ProcessGroupNCCL::Options::create();
-      options->timeout =
-          std::chrono::milliseconds(static_cast<int64_t>(place_.wait_seconds * 1000));
-      group_->nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(
-          group_->meeting.store("nccl"), rank(), size(), options);
-    }
-  }
-  return group_->nccl != nullptr;
-}
-#endif
-
 void Processes::sum(at::Tensor& tensor) const {
   if (alone()) {
     return;
@@ -167,49 +128,11 @@ void Processes::sum(at::Tensor& tensor) const {
   require<InternalError>(
       tensor.scalar_type() == at::kDouble || tensor.scalar_type() == at::kLong, "a sum of ",
       tensor.scalar_type());
-#ifdef THESEUS_NCCL
-  if (tensor.is_cuda() && sums_on_gpus(tensor)) {
-    group_->run("summing up", [&] {
-      tensor = tensor.contiguous();
-      Tensors whole = {tensor};
-      return group_->nccl->allreduce(whole)->wait();
-    });
-    return;
-  }
-#endif
   const auto host = on_host(tensor);  // the same tensor where it can be
   group_->run("summing up", [&] {
     in_pieces(host, [&](Tensors& piece) { group_->gloo->allreduce(piece)->wait(); });
   });
   tensor = host.to(tensor.device());
-}
-
-std::vector<std::string> Processes::gather(const std::string& mine) const {
-  if (alone()) {
-    return {mine};
-  }
-  return group_->run("gathering", [&] {
-    const auto everywhere = [&](const at::Tensor& own) {
-      std::vector<Tensors> all(1);
-      for (int rank = 0; rank < size(); ++rank) {
-        all[0].push_back(at::empty_like(own));
-      }
-      Tensors input = {own};
-      group_->gloo->allgather(all, input)->wait();
-      return all[0];
-    };
-    const auto lengths =
-        at::cat(everywhere(at::tensor(static_cast<int64_t>(mine.size()), at::kLong).view({1})));
-    auto padded = at::zeros({std::max<int64_t>(1, lengths.max().item<int64_t>())}, at::kByte);
-    padded.narrow(0, 0, static_cast<int64_t>(mine.size())).copy_(byte_tensor(mine));
-    const auto found = everywhere(padded);
-    std::vector<std::string> texts;
-    for (int rank = 0; rank < size(); ++rank) {
-      texts.push_back(
-          text_of(found[static_cast<size_t>(rank)]).substr(0, lengths[rank].item<int64_t>()));
-    }
-    return texts;
-  });
 }
 
 std::string Processes::from_first(const std::string& text) const {
@@ -289,25 +212,6 @@ std::vector<Parcel> Processes::gather_in_first(const Parcel& mine) const {
     }
     return parcels;
   });
-}
-
-void Processes::check() const {
-  if (!alone()) {
-    group_->check();
-  }
-}
-
-bool Processes::fail(int status) const {
-  return alone() || group_->meeting.fail(status);
-}
-
-void Processes::finish() const {
-  if (!alone()) {
-    if (const auto status =
-            group_->run("waiting for process 0", [&] { return group_->meeting.finish(); })) {
-      throw EndedElsewhere(*status);
-    }
-  }
 }
 
 const Processes& alone() {

@@ -13,32 +13,19 @@
 
 namespace theseus::cluster {
 
-// Another process has said why the job ends: this one ends with the same status, and is silent.
-class EndedElsewhere : public Error {
- public:
-  explicit EndedElsewhere(int status) : Error("another process ended the job"), status_(status) {}
-  int status() const { return status_; }
-
- private:
-  int status_;
-};
-
 // What goes from process to process.
 struct Parcel {
   std::string text;
   std::vector<at::Tensor> tensors;
 };
 
-// The processes of one job, over c10d: Gloo, and NCCL for sums on GPUs where this libtorch has it and
-// each process has a GPU of its own. All must call the same functions in the same order. When one is
-// lost or fails, every call of the others throws: EndedElsewhere when somebody has said why, else
-// InputError. Functions are for one thread.
+// The processes of one job, over c10d's Gloo. All must call the same functions in the same order. When one has ended, or does
+// not answer in time, every call of the others throws InputError. Functions are for one thread.
 class Processes {
  public:
   // Alone: no function of c10d is called, and sums, texts and parcels are what this process gives.
   Processes();
-  // Meets the others. Throws InputError when they do not come in time, when two have one rank, when
-  // they disagree on their number, or when the port is taken.
+  // Meets the others: connect().
   explicit Processes(const Place& place);
   ~Processes();
   Processes(Processes&& other) noexcept;
@@ -54,8 +41,6 @@ class Processes {
   // Sums over all processes, in place; float64 or int64, of equal shapes, on any device. Their order
   // is another one than that of one process.
   void sum(at::Tensor& tensor) const;
-  // What every process said, by rank.
-  std::vector<std::string> gather(const std::string& mine) const;
   // What the first process gave; the others' is not looked at.
   std::string from_first(const std::string& text) const;
   Parcel from_first(const Parcel& parcel) const;
@@ -65,17 +50,8 @@ class Processes {
   // come on the CPU.
   std::vector<Parcel> gather_in_first(const Parcel& mine) const;
 
-  // Throws EndedElsewhere when another process has failed. Cheap; for long work between the others.
-  void check() const;
-  // Tells the others that the job ends with this exit status. False: one of them was faster, and says
-  // why. The first process waits some seconds until they know.
-  bool fail(int status) const;
-  // The others wait here until the first process has come here, too: the job is done when it is.
-  void finish() const;
-
  private:
   struct Group;
-  bool sums_on_gpus(const at::Tensor& tensor) const;
 
   Place place_;
   std::unique_ptr<Group> group_;

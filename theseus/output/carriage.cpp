@@ -118,7 +118,7 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
       write_(write_word(options_, &*opened_.update, maps::method(method_word(options_, opened_)))) {
   const Identity identity = [this] { return identity_of(options_, opened_); };
   delivered_ = find_finished(options_.out, identity, options_.fresh);
-  if (delivered_.is_null()) {
+  if (!is_finished(options_, !delivered_.is_null())) {
     work_.emplace(options_.out, identity, options_.fresh);
     files_.emplace(work_->path());
     begin(watch);

@@ -12,9 +12,16 @@ void follow_job(const JobOptions& given, const transport::Watch& watch) {
   options.tuned.clear();
   options.out.clear();
   auto opened = open_all(options, watch);
+  if (is_finished(options, false)) {
+    return;
+  }
   fix_memory(options, {});
   auto maps = find_maps(options, opened, {}, watch);
   run_once(*maps.aligner, {}, {}, {}, watch, options.save_every);
+}
+
+bool is_finished(const JobOptions& options, bool found) {
+  return !options.align.processes->from_first(found ? "finished" : "").empty();
 }
 
 void require_shared(const JobOptions& options) {

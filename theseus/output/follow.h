@@ -10,6 +10,9 @@ namespace theseus::output {
 // what the others do meanwhile: their share of the batches and of the maps.
 void follow_job(const JobOptions& options, const transport::Watch& watch);
 
+// Whether the first process found the job's finished output; what the others say in `found` does not matter.
+bool is_finished(const JobOptions& options, bool found);
+
 // Throws InputError for what several processes do not share out.
 void require_shared(const JobOptions& options);
 

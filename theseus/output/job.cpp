@@ -212,7 +212,8 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   const auto warm = warming(options);
   auto opened = open_all(options, watch);
   const Identity identity = [&] { return identity_of(options, opened); };
-  if (auto there = find_finished(options.out, identity, options.fresh); !there.is_null()) {
+  auto there = find_finished(options.out, identity, options.fresh);
+  if (is_finished(options, !there.is_null())) {
     return there;
   }
   WorkDirectory work(options.out, identity, options.fresh);

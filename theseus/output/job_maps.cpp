@@ -1,13 +1,13 @@
 #include "theseus/output/job_maps.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include <ATen/ATen.h>
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/gpu.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/polar.h"
 #include "theseus/output/record.h"
@@ -61,10 +61,13 @@ Aligner make_aligner(
   return aligner;
 }
 
-int64_t processes_on(c10::Device gpu, const cluster::Processes& processes) {
-  const auto mine = cluster::name_of_gpu(gpu);
-  const auto all = processes.gather(mine);
-  return std::count(all.begin(), all.end(), mine);
+// Processes of this machine that compute on the same device as this one, where a GPU is chosen by LOCAL_RANK.
+int64_t sharing(c10::Device device, int here) {
+  if (here == 1 || device.is_cpu()) {
+    return here;
+  }
+  const auto gpus = std::max<int64_t>(1, std::ssize(list_gpus()));
+  return (here + gpus - 1) / gpus;
 }
 
 }  // namespace
@@ -75,16 +78,11 @@ void fix_memory(JobOptions& options, const fs::path& work) {
   }
   const auto& processes = *options.align.processes;
   const auto device = options.placement.device;
-  const auto sharing = device.is_cpu() ? processes.here() : processes_on(device, processes);
-  auto least = std::numeric_limits<int64_t>::max();  // of what each may take
-  for (const auto& text :
-       processes.gather(std::to_string(transport::available_memory(device) / sharing))) {
-    least = std::min<int64_t>(least, std::stoll(text));
-  }
   const auto file = work / kMemoryFile;
   std::error_code ignored;
   if (processes.first() && !fs::exists(file, ignored)) {
-    write_checked_json(file, least);
+    write_checked_json(
+        file, transport::available_memory(device) / sharing(device, processes.here()));
   }
   options.align.memory =
       std::stoll(processes.from_first(processes.first() ? read_checked_json(file).dump() : ""));

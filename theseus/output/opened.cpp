@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -102,19 +103,15 @@ void require_one_job(const JobOptions& options, const Opened& opened) {
   for (const auto& [name, value] : options.words.items()) {
     mine["--" + name] = value;
   }
-  const auto all =
-      processes.gather(mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  const auto first = ordered_json::parse(all[0]);
-  for (size_t rank = 1; rank < all.size(); ++rank) {
-    const auto other = ordered_json::parse(all[rank]);
-    for (const auto* side : {&first, &other}) {
-      for (const auto& [what, ignored] : side->items()) {
-        const auto ours = first.value(what, ordered_json("not given"));
-        const auto theirs = other.value(what, ordered_json("not given"));
-        require(
-            ours == theirs, "the processes were not given the same: ", what, " is ", ours.dump(),
-            " for process 0 and ", theirs.dump(), " for process ", rank);
-      }
+  const auto first = ordered_json::parse(
+      processes.from_first(mine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+  for (const auto* side : {&first, &std::as_const(mine)}) {
+    for (const auto& [what, ignored] : side->items()) {
+      const auto theirs = first.value(what, ordered_json("not given"));
+      const auto ours = mine.value(what, ordered_json("not given"));
+      require(
+          ours == theirs, "the processes were not given the same: ", what, " is ", theirs.dump(),
+          " for process 0 and ", ours.dump(), " for process ", processes.rank());
     }
   }
 }

@@ -1,22 +1,18 @@
 #include "theseus/stats/add_up.h"
 
-#include <algorithm>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
 
+#include "theseus/base/error.h"
+
 namespace theseus::stats {
 namespace {
 
 using nlohmann::json;
-
-// Tensors that add up by adding their elements.
-const std::set<std::string> kSums = {"rows",  "distinct",    "source_sum", "target_sum",
-                                     "cross", "source_gram", "target_gram"};
+using TensorsByName = std::map<std::string, at::Tensor>;
 
 // The shapes of what a process has: by stage, space and name.
 json outline(const std::map<int64_t, Moments>& moments) {
@@ -31,62 +27,45 @@ json outline(const std::map<int64_t, Moments>& moments) {
   return result;
 }
 
-bool adds_up(const json& tensors) {
-  const auto names = tensors.items();
-  return std::all_of(
-      names.begin(), names.end(), [](const auto& item) { return kSums.contains(item.key()); });
-}
-
-// What the processes have between them; null for a space that they hold in forms which differ.
-json united(const std::vector<std::string>& outlines) {
-  json all = json::object();
-  for (const auto& text : outlines) {
-    const auto parsed = json::parse(text);
-    for (const auto& [stage, spaces] : parsed.items()) {
-      for (const auto& [space, tensors] : spaces.items()) {
-        auto& known = all[stage];
-        const bool same = !known.contains(space) || known[space] == tensors;
-        known[space] = same && adds_up(tensors) ? tensors : json();
-      }
-    }
-  }
-  return all;
-}
-
-// Process by process, for what does not add up element by element.
-void merge(
+// Rows of all processes, one's behind the other's: each adds its own to a tensor of zeros, where nobody else's are.
+at::Tensor stacked(
     const cluster::Processes& processes,
-    c10::Device device,
-    const std::string& space,
-    Moments& moments) {
-  const auto mine = [&] {
-    const auto found = moments.find(space);
-    return packed(found == moments.end() ? Moments() : Moments{*found});
-  };
-  for (const auto& parcel : processes.gather_in_first(mine())) {
-    for (const auto& [name, theirs] : unpacked(parcel)) {
-      const auto other = theirs.to(device);
-      const auto [found, fresh] = moments.try_emplace(name, other);
-      if (!fresh) {
-        found->second.merge(other);
-      }
-    }
+    const at::Tensor& counts,  // int64 [processes]
+    int64_t width,
+    const at::Tensor& rows,  // float32 [n, width], or undefined
+    c10::Device device) {
+  auto all = at::zeros(
+      {counts.sum().item<int64_t>(), width}, at::TensorOptions(at::kDouble).device(device));
+  if (rows.defined()) {
+    const auto first = counts.narrow(0, 0, processes.rank()).sum().item<int64_t>();
+    all.narrow(0, first, rows.size(0)).copy_(rows);
   }
-  moments[space] = unpacked(processes.from_first(mine())).at(space).to(device);
+  processes.sum(all);
+  return all.to(at::kFloat);
 }
 
 // Of all processes' tensors of these shapes; this one's may be missing.
-std::map<std::string, at::Tensor> sums_of(
+TensorsByName sums_of(
     const cluster::Processes& processes,
     c10::Device device,
     const json& shapes,
-    std::map<std::string, at::Tensor> mine) {
-  for (const auto& [name, shape] : shapes.items()) {
-    const auto dtype = name == "rows" || name == "distinct" ? at::kLong : at::kDouble;
+    TensorsByName mine) {
+  auto counts = at::zeros({processes.size()}, at::kLong);
+  if (const auto found = mine.find("rows"); found != mine.end()) {
+    counts[processes.rank()] = found->second.item<int64_t>();
+  }
+  processes.sum(counts);
+  for (const auto& [name, words] : shapes.items()) {
+    const auto shape = words.get<std::vector<int64_t>>();
     auto& sum = mine[name];
+    if (name.ends_with("_rows")) {
+      sum = stacked(processes, counts, shape.at(1), sum, device);
+      continue;
+    }
     if (!sum.defined()) {
-      const auto where = dtype == at::kLong ? c10::Device(at::kCPU) : device;
-      sum = at::zeros(shape.get<std::vector<int64_t>>(), at::TensorOptions(dtype).device(where));
+      const bool counted = name == "rows" || name == "distinct";
+      sum = counted ? at::zeros(shape, at::kLong)
+                    : at::zeros(shape, at::TensorOptions(at::kDouble).device(device));
     }
     processes.sum(sum);
   }
@@ -95,46 +74,19 @@ std::map<std::string, at::Tensor> sums_of(
 
 }  // namespace
 
-cluster::Parcel packed(const Moments& moments) {
-  cluster::Parcel parcel;
-  json names = json::array();
-  for (const auto& [space, pair] : moments) {
-    for (const auto& [name, tensor] : pair.tensors()) {
-      names.push_back({space, name});
-      parcel.tensors.push_back(tensor);
-    }
-  }
-  parcel.text = names.dump();
-  return parcel;
-}
-
-Moments unpacked(const cluster::Parcel& parcel) {
-  std::map<std::string, std::map<std::string, at::Tensor>> pairs;
-  const auto names = json::parse(parcel.text);
-  for (size_t i = 0; i < names.size(); ++i) {
-    pairs[names[i].at(0)][names[i].at(1)] = parcel.tensors[i];
-  }
-  Moments moments;
-  for (const auto& [space, tensors] : pairs) {
-    moments[space] = PairMoments::from(tensors);
-  }
-  return moments;
-}
-
 void add_up(
     const cluster::Processes& processes, c10::Device device, std::map<int64_t, Moments>& moments) {
   if (processes.alone()) {
     return;
   }
-  const auto all = united(processes.gather(outline(moments).dump()));
+  // All make the same sums in the same order: those that the first process has.
+  const auto all = json::parse(processes.from_first(outline(moments).dump()));
   for (const auto& [stage, spaces] : all.items()) {
     auto& here = moments[std::stoll(stage)];
+    require<InternalError>(
+        here.size() <= spaces.size(), "a process saw spaces that the first one did not");
     for (const auto& [space, shapes] : spaces.items()) {
-      if (shapes.is_null()) {
-        merge(processes, device, space, here);
-        continue;
-      }
-      std::map<std::string, at::Tensor> mine;
+      TensorsByName mine;
       if (const auto found = here.find(space); found != here.end()) {
         const auto tensors = found->second.tensors();
         mine.insert(tensors.begin(), tensors.end());

@@ -10,13 +10,10 @@
 
 namespace theseus::stats {
 
-// Moments for other processes, and as they arrive there.
-cluster::Parcel packed(const Moments& moments);
-Moments unpacked(const cluster::Parcel& parcel);
-
 // Moments by stage of this process's batches become those of all batches, in every process, on
-// `device`. A process may have seen none. Sums of float64 in another order than that of one process: they
-// agree with its to rounding, and to the bit when there are no more than two batches.
+// `device`. A process may have seen none; the first has seen every space. Sums of float64 in another order than that of
+// one process: they agree with its to rounding, and to the bit when there are no more than two batches. Rows that are kept
+// come by rank.
 void add_up(
     const cluster::Processes& processes, c10::Device device, std::map<int64_t, Moments>& moments);
 

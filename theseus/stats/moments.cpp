@@ -134,26 +134,6 @@ PairMoments PairMoments::multiplied(Grams grams) const {
   return result;
 }
 
-void PairMoments::merge(const PairMoments& other) {
-  require<InternalError>(
-      rows == 0 || keeps_rows() == other.keeps_rows(), "rows merged with sums of rows");
-  rows += other.rows;
-  distinct += other.distinct;
-  accumulate(source_sum, other.source_sum.clone());
-  accumulate(target_sum, other.target_sum.clone());
-  source_rows.insert(source_rows.end(), other.source_rows.begin(), other.source_rows.end());
-  target_rows.insert(target_rows.end(), other.target_rows.begin(), other.target_rows.end());
-  if (other.cross.defined()) {
-    accumulate(cross, other.cross.clone());
-  }
-  if (other.source_gram.defined()) {
-    accumulate(source_gram, other.source_gram.clone());
-  }
-  if (other.target_gram.defined()) {
-    accumulate(target_gram, other.target_gram.clone());
-  }
-}
-
 PairMoments PairMoments::centred() const {
   const auto m = static_cast<double>(rows);
   PairMoments result = *this;

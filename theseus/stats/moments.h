@@ -27,7 +27,7 @@ Grams grams_between(Grams needed, int64_t source_width, int64_t target_width);
 // Second moments of paired rows: row i of `source` and row i of `target` are the two models'
 // activations in the same space for the same token. Sums, so they add up over batches and processes.
 // All sums are float64. Where a space is wider than there are rows, the rows themselves are the smaller: then
-// there is no `cross` and there are no Grams, and merging puts one's rows behind the other's.
+// there is no `cross` and there are no Grams.
 struct PairMoments {
   int64_t rows = 0;
   int64_t distinct = 0;         // tokens of the model that had fewer: rows made of them are no more
@@ -45,7 +45,6 @@ struct PairMoments {
       const at::Tensor& source, const at::Tensor& target, Grams grams = {}, int64_t tokens = 0);
   // Likewise, and keeps the rows instead of multiplying them. Either all are kept or none.
   void keep(const at::Tensor& source, const at::Tensor& target, int64_t tokens = 0);
-  void merge(const PairMoments& other);
 
   // Throws NumericError when a value was not finite. Waits for the device.
   void require_finite() const;

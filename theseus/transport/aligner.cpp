@@ -407,7 +407,6 @@ void Aligner::run(
       continue;
     }
     const auto tell = [&](int64_t batch, const char* what) {
-      processes().check();
       const auto done = static_cast<double>(first) * static_cast<double>(batches + 1) +
                         static_cast<double>(batch) * static_cast<double>(last - first);
       watch(done, steps, c10::str(what, " stage ", first + 1, " of ", walk.stages()));

@@ -7,8 +7,6 @@
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
 
-#include "theseus/stats/add_up.h"
-
 namespace theseus::transport {
 namespace {
 
@@ -62,6 +60,33 @@ maps::Map map_of(const json& about, const at::Tensor* tensors) {
       .by_gradients = about.at("by_gradients")};
 }
 
+// Moments for other processes, and as they arrive there.
+cluster::Parcel packed(const stats::Moments& moments) {
+  cluster::Parcel parcel;
+  json names = json::array();
+  for (const auto& [space, pair] : moments) {
+    for (const auto& [name, tensor] : pair.tensors()) {
+      names.push_back({space, name});
+      parcel.tensors.push_back(tensor);
+    }
+  }
+  parcel.text = names.dump();
+  return parcel;
+}
+
+stats::Moments unpacked(const cluster::Parcel& parcel) {
+  std::map<std::string, std::map<std::string, at::Tensor>> pairs;
+  const auto names = json::parse(parcel.text);
+  for (size_t i = 0; i < names.size(); ++i) {
+    pairs[names[i].at(0)][names[i].at(1)] = parcel.tensors[i];
+  }
+  stats::Moments moments;
+  for (const auto& [space, tensors] : pairs) {
+    moments[space] = stats::PairMoments::from(tensors);
+  }
+  return moments;
+}
+
 }  // namespace
 
 SpaceSet agreed(const cluster::Processes& processes, const SpaceSet& spaces) {
@@ -87,7 +112,7 @@ void agree(const cluster::Processes& processes, Position& position, stats::Momen
     return;
   }
   position = {std::stoll(processes.from_first(std::to_string(position.first))), 0};
-  for (const auto& [space, pair] : stats::unpacked(processes.from_first(stats::packed(outer)))) {
+  for (const auto& [space, pair] : unpacked(processes.from_first(packed(outer)))) {
     outer[space] = pair;
   }
 }

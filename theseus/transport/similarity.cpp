@@ -75,38 +75,35 @@ class Covariance {
   // Becomes that of all processes' rows: with means m_i over n_i rows, and m over all of them,
   //   C = sum C_i + n_i (m_i - m) (m'_i - m')^T,  so nothing large is subtracted here either.
   void add_up(const cluster::Processes& processes) {
-    int64_t width = 0, other_width = 0, all = 0;
-    for (const auto& text : processes.gather(
-             rows_ == 0 ? "0 0 0" : c10::str(rows_, " ", cross_.size(0), " ", cross_.size(1)))) {
-      std::istringstream words(text);
-      int64_t rows = 0, dl = 0, dr = 0;
-      words >> rows >> dl >> dr;
-      all += rows;
-      width = std::max(width, dl);
-      other_width = std::max(other_width, dr);
-    }
-    if (all == 0) {
-      return;
+    std::istringstream widths(
+        processes.from_first(rows_ == 0 ? "0 0" : c10::str(cross_.size(0), " ", cross_.size(1))));
+    int64_t width = 0, other_width = 0;  // of the first process, which has the first batch
+    widths >> width >> other_width;
+    auto all = at::tensor(rows_, at::kLong);
+    processes.sum(all);
+    if (width == 0) {
+      return;  // nobody has any
     }
     if (rows_ == 0) {
       left_ = left_shift_ = at::zeros({width}, at::kDouble);
       right_ = right_shift_ = at::zeros({other_width}, at::kDouble);
       cross_ = at::zeros({width, other_width}, at::kDouble);
     }
+    const auto all_rows = all.item<int64_t>();
     const auto n = static_cast<double>(rows_), one = std::max(1.0, n);
     const auto ml = left_shift_ + left_ / one, mr = right_shift_ + right_ / one;
     auto l = n * ml, r = n * mr;
     processes.sum(l);
     processes.sum(r);
-    l = l.to(ml.device()) / static_cast<double>(all);
-    r = r.to(mr.device()) / static_cast<double>(all);
+    l = l.to(ml.device()) / static_cast<double>(all_rows);
+    r = r.to(mr.device()) / static_cast<double>(all_rows);
     cross_ = cross_ - at::outer(left_, right_ / one) + n * at::outer(ml - l, mr - r);
     processes.sum(cross_);
     left_shift_ = l;
     right_shift_ = r;
     left_ = at::zeros_like(l);
     right_ = at::zeros_like(r);
-    rows_ = all;
+    rows_ = all_rows;
   }
 
   int64_t rows() const { return rows_; }

@@ -8,9 +8,9 @@
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
+#include "theseus/cli/job_command.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/cli/suggested_option.h"
-#include "theseus/cli/together.h"
 #include "theseus/machine/suggest.h"
 
 namespace theseus::cli::commands {

@@ -12,7 +12,6 @@
 #include "theseus/cli/job_command.h"
 #include "theseus/cli/progress.h"
 #include "theseus/cli/summary.h"
-#include "theseus/cli/together.h"
 
 namespace theseus::cli::commands {
 namespace {
