@@ -73,7 +73,7 @@ TEST(OpenExamples, NoneRecognisesSaysWhatIsThere) {
   expect_parts(said((scratch / "absent").string()), "no such file or folder");
   expect_parts(
       said("eurosatt:" + scratch.path().string()), "'eurosatt' is no layout",
-      "do you mean eurosat?");
+      "did you mean 'eurosat'?");
   expect_parts(
       error_of([&] { open_examples("nobody:here", ""); }), "nobody:here", "there are: cars");
   expect_parts(error_of([&] { open_examples("", ""); }), "NAME:PATH");

@@ -8,6 +8,7 @@
 #include "theseus/base/error.h"
 #include "theseus/base/text.h"
 #include "theseus/checkpoint/index.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::checkpoint {
 namespace {
@@ -67,30 +68,16 @@ const Format& choose_format(const MappedFile& file) {
   return *(by_name != nullptr ? by_name : by_content)->object;
 }
 
-size_t edit_distance(std::string_view left, std::string_view right) {
-  std::vector<size_t> row(right.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < left.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < right.size(); ++j) {
-      const size_t replaced = diagonal + (left[i] == right[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 std::string nearest_names(std::string_view name, const std::vector<TensorInfo>& tensors) {
   constexpr size_t kShown = 3;
-  constexpr size_t kLongest = 1000;  // comparing takes the product of both lengths
+  constexpr size_t kLongest = 200;  // comparing takes the product of both lengths
   std::vector<std::pair<size_t, std::string_view>> ranked;
   ranked.reserve(tensors.size());
   for (const TensorInfo& tensor : tensors) {
     if (tensor.name.size() > kLongest) {
       continue;
     }
-    ranked.emplace_back(edit_distance(name, tensor.name), tensor.name);
+    ranked.emplace_back(machine::edits(name, tensor.name), tensor.name);
   }
   std::sort(ranked.begin(), ranked.end());
   std::string result;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <numeric>
 #include <set>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "theseus/base/text.h"
 #include "theseus/data/examples.h"
 #include "theseus/data/listing.h"
+#include "theseus/machine/suggest.h"
 
 namespace theseus::data {
 namespace {
@@ -91,32 +91,15 @@ std::string of_folder(const fs::path& path) {
   return text + hints_for(endings_of(files));
 }
 
-// How many letters have to be changed, put in or left out.
-size_t distance(std::string_view left, std::string_view right) {
-  std::vector<size_t> row(right.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 1; i <= left.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 1; j <= right.size(); ++j) {
-      const auto changed = diagonal + (left[i - 1] == right[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 // Of a NAME that is none.
 std::string of_name(const std::string& name) {
-  constexpr size_t kNear = 3;
-  std::string near, all;
+  std::string all;
   for (const auto& row : all_sources()) {
     all.append(" ").append(row.name);
-    near += distance(lower(name), row.name) < kNear ? c10::str(" ", row.name) : "";
   }
+  const auto near = machine::did_you_mean(lower(name), all);
   return c10::str(
-      "'", printable(name, 40), "' is no layout; ",
-      near.empty() ? "there are:" + all : "do you mean" + near + "?");
+      "'", printable(name, 40), "' is no layout", near.empty() ? "; there are:" + all : near);
 }
 
 }  // namespace

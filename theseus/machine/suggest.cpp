@@ -5,9 +5,7 @@
 #include <sstream>
 
 namespace theseus::machine {
-namespace {
 
-// Letters to change, add, leave out or swap with their neighbour to come from one word to the other.
 size_t edits(std::string_view from, std::string_view to) {
   std::vector<std::vector<size_t>> table(from.size() + 1, std::vector<size_t>(to.size() + 1));
   for (size_t i = 0; i <= from.size(); ++i) {
@@ -26,8 +24,6 @@ size_t edits(std::string_view from, std::string_view to) {
   }
   return table[from.size()][to.size()];
 }
-
-}  // namespace
 
 std::string closest(std::string_view word, const std::vector<std::string>& known) {
   constexpr size_t kLongest = 64;  // longer words are no misspelt ones
