@@ -61,11 +61,11 @@ struct Source {
   std::string_view summary;
   // Whether an unnamed PATH is to be read this way; null when the layout has to be named. May throw
   // InputError for what cannot be listed.
-  bool (*recognises)(const std::filesystem::path& path);
+  std::function<bool(const std::filesystem::path& path)> recognises;
   // `split`: "train", "val", "test", kNotTest, kHeldOut, kValidation, or "" for what there is (where there
   // are several, test; without one, or where its labels are kept back as in GLUE, val). Throws InputError
   // for what is missing, empty or contradictory.
-  Examples (*open)(const std::filesystem::path& path, const std::string& split);
+  std::function<Examples(const std::filesystem::path& path, const std::string& split)> open;
   bool general = false;  // gives way to a source that recognises more than this one does
 };
 

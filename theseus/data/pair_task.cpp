@@ -136,4 +136,18 @@ Examples open_pair_task(const PairTask& task, const fs::path& path, const std::s
   return examples;
 }
 
+Source source_of(
+    const PairTask& task,
+    std::string_view summary,
+    bool (*recognises)(const PairTask& task, const fs::path& path)) {
+  Source source = {.summary = summary, .recognises = nullptr};
+  if (recognises != nullptr) {
+    source.recognises = [task, recognises](const fs::path& path) { return recognises(task, path); };
+  }
+  source.open = [task](const fs::path& path, const std::string& split) {
+    return open_pair_task(task, path, split);
+  };
+  return source;
+}
+
 }  // namespace theseus::data

@@ -36,7 +36,14 @@ struct PairTask {
 Examples open_pair_task(
     const PairTask& task, const std::filesystem::path& path, const std::string& split);
 
-// Whether a file of the task is there. For those whose files have names of their own.
+// Whether a file of the task is there.
 bool recognises_pair_task(const PairTask& task, const std::filesystem::path& path);
+
+// `recognises` takes the task and a path; null when the layout has to be named, because files of others are called the same.
+Source source_of(
+    const PairTask& task,
+    std::string_view summary,
+    bool (*recognises)(const PairTask& task, const std::filesystem::path& path) =
+        recognises_pair_task);
 
 }  // namespace theseus::data

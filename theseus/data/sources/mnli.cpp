@@ -4,27 +4,7 @@
 namespace theseus::data::sources {
 namespace {
 
-const PairTask& task() {
-  static const PairTask task = {
-      .title = "MultiNLI",
-      .folders = {"", "MNLI", "multinli_1.0"},
-      .files =
-          {{"train", "multinli_1.0_train.jsonl"},
-           {"val", "multinli_1.0_dev_matched.jsonl"},
-           {"train", "train.tsv", RecordForm::kTabs},
-           {"val", "dev_matched.tsv", RecordForm::kTabs},
-           {"test", "test_matched.tsv", RecordForm::kTabs}},
-      .fields =
-          {{"premise", {"sentence1", "premise"}}, {"hypothesis", {"sentence2", "hypothesis"}}},
-      .labels = {"gold_label"},
-      .classes = {"entailment", "neutral", "contradiction"},
-      .test_is_unlabelled = true,
-      .prompt = "mnli hypothesis: {hypothesis} premise: {premise}",
-  };
-  return task;
-}
-
-bool recognises(const std::filesystem::path& path) {
+bool has_mnli(const PairTask&, const std::filesystem::path& path) {
   // GLUE calls every training table train.tsv.
   return find_below(
              path, {"dev_matched.tsv", "MNLI/dev_matched.tsv", "multinli_1.0_train.jsonl",
@@ -32,19 +12,29 @@ bool recognises(const std::filesystem::path& path) {
       .has_value();
 }
 
-Examples open(const std::filesystem::path& path, const std::string& split) {
-  return open_pair_task(task(), path, split);
-}
-
 }  // namespace
 
 const Source& mnli() {
-  static const Source source = {
-      .summary =
-          "MultiNLI: GLUE's {train,dev_matched,test_matched}.tsv, or "
-          "multinli_1.0_{train,dev_matched}.jsonl",
-      .recognises = recognises,
-      .open = open};
+  static const Source source = source_of(
+      {
+          .title = "MultiNLI",
+          .folders = {"", "MNLI", "multinli_1.0"},
+          .files =
+              {{"train", "multinli_1.0_train.jsonl"},
+               {"val", "multinli_1.0_dev_matched.jsonl"},
+               {"train", "train.tsv", RecordForm::kTabs},
+               {"val", "dev_matched.tsv", RecordForm::kTabs},
+               {"test", "test_matched.tsv", RecordForm::kTabs}},
+          .fields =
+              {{"premise", {"sentence1", "premise"}}, {"hypothesis", {"sentence2", "hypothesis"}}},
+          .labels = {"gold_label"},
+          .classes = {"entailment", "neutral", "contradiction"},
+          .test_is_unlabelled = true,
+          .prompt = "mnli hypothesis: {hypothesis} premise: {premise}",
+      },
+      "MultiNLI: GLUE's {train,dev_matched,test_matched}.tsv, or "
+      "multinli_1.0_{train,dev_matched}.jsonl",
+      has_mnli);
   return source;
 }
 

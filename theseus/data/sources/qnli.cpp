@@ -1,39 +1,26 @@
 #include "theseus/data/pair_task.h"
 
 namespace theseus::data::sources {
-namespace {
-
-const PairTask& task() {
-  static const PairTask task = {
-      .title = "QNLI",
-      .folders = {"", "QNLI"},
-      .files =
-          {{"train", "train.tsv", RecordForm::kTabs},
-           {"val", "dev.tsv", RecordForm::kTabs},
-           {"test", "test.tsv", RecordForm::kTabs},
-           {"train", "train.jsonl"},
-           {"val", "val.jsonl"},
-           {"test", "test.jsonl"}},
-      .fields = {{"question", {"question"}}, {"sentence", {"sentence"}}},
-      .labels = {"label"},
-      .classes = {"entailment", "not_entailment"},
-      .test_is_unlabelled = true,
-      .prompt = "qnli question: {question} sentence: {sentence}",
-  };
-  return task;
-}
-
-Examples open(const std::filesystem::path& path, const std::string& split) {
-  return open_pair_task(task(), path, split);
-}
-
-}  // namespace
 
 const Source& qnli() {
-  static const Source source = {
-      .summary = "QNLI, by name only: {train,dev,test}.tsv as in GLUE",
-      .recognises = nullptr,
-      .open = open};
+  static const Source source = source_of(
+      {
+          .title = "QNLI",
+          .folders = {"", "QNLI"},
+          .files =
+              {{"train", "train.tsv", RecordForm::kTabs},
+               {"val", "dev.tsv", RecordForm::kTabs},
+               {"test", "test.tsv", RecordForm::kTabs},
+               {"train", "train.jsonl"},
+               {"val", "val.jsonl"},
+               {"test", "test.jsonl"}},
+          .fields = {{"question", {"question"}}, {"sentence", {"sentence"}}},
+          .labels = {"label"},
+          .classes = {"entailment", "not_entailment"},
+          .test_is_unlabelled = true,
+          .prompt = "qnli question: {question} sentence: {sentence}",
+      },
+      "QNLI, by name only: {train,dev,test}.tsv as in GLUE", /*recognises=*/nullptr);
   return source;
 }
 
