@@ -125,7 +125,17 @@ class SolveFixture {
           moments = moments.centred();
           --moments.rows;  // a direction goes with the mean
         }
-        sums[space].merge(moments);
+        const auto [found, first] = sums.try_emplace(space, moments);
+        if (!first) {  // several layers write it
+          auto& sum = found->second;
+          sum.rows += moments.rows;
+          sum.distinct += moments.distinct;
+          sum.source_sum = sum.source_sum + moments.source_sum;
+          sum.target_sum = sum.target_sum + moments.target_sum;
+          sum.cross = sum.cross + moments.cross;
+          sum.source_gram = sum.source_gram + moments.source_gram;
+          sum.target_gram = sum.target_gram + moments.target_gram;
+        }
         source_row += ds;
         target_row += dt;
       }
