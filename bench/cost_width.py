@@ -49,9 +49,9 @@ def measure(binary, folder, width, clock, options):
     common = ["--threads", "2"]
     idle = measured([binary, "inspect", str(folder / str(width))], clock)[1]
     command = [binary, "transport", "--source", str(folder / "source"), "--tuned", str(folder / "tuned.safetensors"),
-               "--target", str(folder / str(width)), "--calibration", str(folder / "calibration.safetensors"), "--write",
+               "--target", str(folder / str(width)), "--examples", str(folder / "calibration.safetensors"), "--write",
                "update", "--out", str(folder / "out"), "--fresh", "--quiet", *common, *options]
-    gradients = ["--labels", "--vote", "majority"]
+    gradients = ["--labelled", str(folder / "calibration.safetensors"), "--vote", "majority"]
     gradients += ["--method", "gradient-mask"] if width == SOURCE else ["--mask", "normal"]
     rows = {}
     for name, more in (("procrustes", []), ("with gradients", gradients)):

@@ -223,7 +223,7 @@ def main():
                 "--source", str(directory / "source"),
                 "--tuned", str(directory / ("tuned" if what == "dense" else "lora")),
                 "--target", str(directory / "target"),
-                "--calibration", str(directory / "calibration.safetensors"), "--json", *more,
+                "--examples", str(directory / "calibration.safetensors"), "--json", *more,
             ]  # fmt: skip
             seconds, _, peak, plan = measured([arguments.binary, "plan", *common])
             print(f"plan of {what}: {seconds:.1f} s, peak {peak / 1e9:.2f} GB; "

@@ -39,7 +39,7 @@ def add_noise(model, out):
 
 
 def pair(source, tuned, target, calibration, *more):
-    return ["--source", source, "--tuned", tuned, "--target", target, "--calibration", calibration, *more]
+    return ["--source", source, "--tuned", tuned, "--target", target, "--examples", calibration, *more]
 
 
 def jobs(scratch, shared):

@@ -42,17 +42,12 @@ SETTINGS = {  # source, target: width and blocks
     "deeper": ((128, 4), (128, 8)),
 }
 SMALL = {"up": ((64, 4), (96, 4))}
-METHODS = ["procrustes", "procrustes:stream", "procrustes:center", "procrustes:whiten=0.25",
+METHODS = ["procrustes", "stream", "procrustes:center", "procrustes:whiten=0.25",
            "procrustes:mask", "gradient-output", "linear", "linear-ortho", "pinv", "pinv-tikhonov",
            "pinv-ortho", "data-free", "random-transported", "random", "pad"]
-SAME_ONLY = ["identity", "permutation", "gradient-mask"]
+SAME_ONLY = ["copy", "permutation", "gradient-mask"]
 CALIBRATION = 10  # batches of 32
 LIMIT = 1000  # images to choose a strength on, and to measure on
-
-
-def learns(method):
-    """Whether it is told labels."""
-    return method.startswith("gradient") or "mask" in method
 
 
 def read_idx(path):
@@ -195,7 +190,7 @@ class Bench:
         folder = self.out / "runs" / name / trained / setting / task / str(seed)
         result = folder / "result.json"
         methods = self.given.methods + (SAME_ONLY if from_shape == to_shape else [])
-        rules = ["match", "repeat", "interpolate"] if from_shape[1] != to_shape[1] else [""]
+        rules = ["divided", "whole", "stretch"] if from_shape[1] != to_shape[1] else [""]
         rows = json.loads(result.read_text())["rows"] if result.exists() else {}
         missing = {rule: [method for method in methods
                           if method + (f", {rule}" if rule else "") not in rows]
@@ -220,8 +215,7 @@ class Bench:
                     "compare", "--source", source, "--target", target, "--setting", task, tuned,
                     layout + str(data), "--methods", ",".join(usable), "--batches", CALIBRATION,
                     "--validation", "train", "--test", "test", "--limit", LIMIT, "--step", 0.5, "--to",
-                    5, "--seed", seed, "--out", work, "--json", *(["--depth", rule] if rule else []),
-                    *(["--labels"] if any(learns(method) for method in usable) else []))
+                    5, "--seed", seed, "--out", work, "--json", *(["--depth", rule] if rule else []))
                 for row in json.loads(said)["rows"]:
                     rows[row["method"] + (f", {rule}" if rule else "")] = row["cells"][task]
                 shutil.rmtree(work, ignore_errors=True)
@@ -236,7 +230,7 @@ class Bench:
         def imitated():
             work = folder / "imitated"
             self.theseus("imitate", "--source", source, "--tuned", tuned, "--target", target,
-                         "--calibration", layout + str(data), "--familiar", layout + str(clean),
+                         "--examples", layout + str(data), "--familiar", layout + str(clean),
                          "--batches", CALIBRATION, "--seed", seed, "--out", work, "--fresh")
             value = self.accuracy(work, data, layout)
             shutil.rmtree(work)

@@ -46,7 +46,7 @@ def free_port():
 def run(binary, directory, size):
     """Seconds of the whole, and what the first process spent them on."""
     command = [binary, "transport", "--source", "source", "--tuned", "tuned.safetensors", "--target", "target",
-               "--calibration", "calibration.safetensors", "--out", "out", "--fresh", "--json", "--quiet",
+               "--examples", "calibration.safetensors", "--out", "out", "--fresh", "--json", "--quiet",
                "--threads", "1"]
     port = free_port()
     start = time.monotonic()

@@ -139,7 +139,7 @@ def main():
             "--source", str(directory / "source"),
             "--tuned", str(directory / "tuned.safetensors"),
             "--target", str(directory / "target"),
-            "--calibration", str(directory / "calibration.safetensors"),
+            "--examples", str(directory / "calibration.safetensors"),
             "--out", str(directory / "out"), "--fresh", "--json", "--norms", "rotate", "--draw", "all", *more,
         ]  # fmt: skip
         shutil.rmtree(directory / "out", ignore_errors=True)  # or --fresh would be timed, too

@@ -80,7 +80,7 @@ before=$(accuracy "$models/target")
 
 say "Carry what fine-tuning changed, with 320 noisy digits and no labels."
 pair=(--source "$models/source" --tuned "$models/tuned" --target "$models/target")
-data=(--calibration mnist:noisy --batches 10 --stream)
+data=(--examples mnist:noisy --batches 10 --method stream)
 show transport "${pair[@]}" "${data[@]}" --out at-one
 at_one=$(accuracy at-one)
 
@@ -94,7 +94,7 @@ after=$(accuracy "$out/model")
 
 say "Other rules, with the same digits and strengths."
 show compare --source "$models/source" --target "$models/target" --setting noise "$models/tuned" mnist:noisy \
-  --methods none,pad,random,pinv-tikhonov,linear,procrustes,procrustes:stream --batches 10 --validation train \
+  --methods none,pad,random,pinv-tikhonov,linear,procrustes,stream --batches 10 --validation train \
   --test test --limit 500 --step 0.5 --to 4 --out "$out/comparison"
 
 say "What fine-tuning the target itself gives, with 6000 labels."

@@ -6,7 +6,7 @@ files=()
 for task in $TASKS; do
   files+=("$OUT/cosine/$task.json")
   once "$OUT/cosine/$task.json" "$THESEUS" diagnose --source "$SOURCE" --target "$TARGET" \
-    --tuned "$TUNED/$task" --calibration "$(data_of "$task")" --batches "${BATCHES:-14}" --json \
+    --tuned "$TUNED/$task" --examples "$(data_of "$task")" --batches "${BATCHES:-14}" --json \
     --device "$DEVICE" --quiet "$@"
 done
 python3 "$PAPER/tables.py" cosine "${files[@]}"

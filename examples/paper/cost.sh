@@ -13,16 +13,17 @@ measure() {
   shift 2
   files+=("$place.json")
   once "$place.json" python3 "$PAPER/measure.py" "$THESEUS" transport --source "$SOURCE" --target "$target" \
-    --tuned "$TUNED/${TASKS%% *}" --calibration "$(data_of "${TASKS%% *}")" --batches "${BATCHES:-1}" \
+    --tuned "$TUNED/${TASKS%% *}" --examples "$(data_of "${TASKS%% *}")" --batches "${BATCHES:-1}" \
     --write update --out "$place" --fresh --json --quiet --device "$DEVICE" "$@"
 }
 
+labelled=(--labelled "$(data_of "${TASKS%% *}")")
 for target in ${TARGETS:-$TARGET}; do
   measure procrustes "$target" "$@"
   if same_shapes "$SOURCE" "$target"; then
-    measure gradient-mask "$target" --method gradient-mask --vote majority --labels "$@"
+    measure gradient-mask "$target" --method gradient-mask --vote majority "${labelled[@]}" "$@"
   else
-    measure procrustes:mask "$target" --mask normal --vote majority --labels "$@"
+    measure procrustes:mask "$target" --mask normal --vote majority "${labelled[@]}" "$@"
   fi
 done
 python3 "$PAPER/tables.py" cost "${files[@]}"

@@ -3,6 +3,6 @@
 # matched blocks. The stretched source alone (the paper's 8.5 %) is never written, so it has no row.
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
-for depth in interpolate match; do
+for depth in stretch divided; do
   compare "depth-$depth" --methods none,procrustes --depth "$depth" --batches "${BATCHES:-10}" "$@"
 done

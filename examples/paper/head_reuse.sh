@@ -9,7 +9,7 @@ for batches in ${BATCHES:-20 50 100}; do
     place=$OUT/head/$batches/$task
     align "$task" "$place" --batches "$batches" --batch-size "${BATCH_SIZE:-32}"
     once "$place.json" "$THESEUS" sweep --target "$TARGET" --device "$DEVICE" --alignment "$place" \
-      --tuned "$TUNED/$task" --head "$TUNED/$task" --data "$(data_of "$task")" \
+      --tuned "$TUNED/$task" --head-from "$TUNED/$task" --data "$(data_of "$task")" \
       --split val --from 0 --to 1 --step 1 --json --quiet "$@"
   done
   echo "## reused heads, B = $batches: alpha 0 is the target alone"

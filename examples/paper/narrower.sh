@@ -3,6 +3,6 @@
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 compare batches --methods none,procrustes --batches "${BATCHES:-1,2,5,10,20}" "$@"
-for match in mean linear grid; do
-  compare "match-$match" --methods procrustes --match "$match" --batches "${MATCH_BATCHES:-1,2,5}" "$@"
+for tokens in mean linear grid; do
+  compare "tokens-$tokens" --methods procrustes --tokens "$tokens" --batches "${TOKENS_BATCHES:-1,2,5}" "$@"
 done

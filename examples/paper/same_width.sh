@@ -4,6 +4,6 @@
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/settings.sh"
 for shots in ${SHOTS:-1 2 5 10 20}; do
-  compare "shots-$shots" --labels --shots "$shots" \
-    --methods none,identity,permutation,gradient-mask:vote=majority,gradient-output,procrustes,procrustes:mask "$@"
+  compare "shots-$shots" --shots "$shots" \
+    --methods none,copy,permutation,gradient-mask:vote=majority,gradient-output,procrustes,procrustes:mask "$@"
 done

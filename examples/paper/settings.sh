@@ -19,7 +19,7 @@ PAPER=$(dirname "${BASH_SOURCE[0]}")
 export PAPER
 : "${TASKS:=cars dtd eurosat gtsrb mnist resisc45 sun397 svhn}"
 
-# data_of TASK: what --data and --calibration read.
+# data_of TASK: what --data and --examples read.
 data_of() {
   if [[ $LAYOUT == found ]]; then echo "$DATA/$1"; else echo "$1:$DATA/$1"; fi
 }
@@ -53,7 +53,7 @@ align() {
   shift 2
   mkdir -p "$(dirname "$place")"
   [[ -e $place ]] || "$THESEUS" align --source "$SOURCE" --target "$TARGET" --quiet \
-    --device "$DEVICE" --calibration "$(data_of "$task")" --out "$place" "$@"
+    --device "$DEVICE" --examples "$(data_of "$task")" --out "$place" "$@"
 }
 
 # same_shapes OLD NEW: whether both have the same towers, so that an update can be taken as it is.

@@ -22,7 +22,7 @@ for shots in ${SHOTS:-1 5 20}; do
     curve "$place-curve.json" "$task" "${maps[@]}" "$@"
     [[ $equal == yes ]] || continue
     [[ -e $place-masked ]] || "$THESEUS" transport --source "$SOURCE" --target "$TARGET" --quiet \
-      --tuned "$TUNED/$task" --calibration "$(data_of "$task")" --shots "$shots" --labels \
+      --tuned "$TUNED/$task" --labelled "$(data_of "$task")" --shots "$shots" \
       --method gradient-mask --vote majority --write update --device "$DEVICE" --out "$place-masked"
     curve "$place-gradient-mask.json" "$task" --update "$place-masked" "$@"
   done

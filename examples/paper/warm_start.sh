@@ -7,7 +7,7 @@ for task in $TASKS; do
   place=$OUT/warm/$task
   mkdir -p "$place"
   [[ -e $place/update ]] || "$THESEUS" transport --source "$SOURCE" --target "$TARGET" \
-    --tuned "$TUNED/$task" --calibration "$(data_of "$task")" --batches "${BATCHES:-10}" \
+    --tuned "$TUNED/$task" --examples "$(data_of "$task")" --batches "${BATCHES:-10}" \
     --write update --out "$place/update" --quiet --device "$DEVICE"
   for start in cold warm; do
     from=()

@@ -12,12 +12,12 @@ class Align(PairTest):
         return self.carry(*more, command="align", out="maps", **changed)
 
     def from_maps(self, **changed):
-        return self.words(**{"calibration": None, "source": None, "alignment": self.here / "maps",
+        return self.words(**{"examples": None, "source": None, "alignment": self.here / "maps",
                              **changed})
 
     def test_same_updates(self):
         """What alignment and transport give together is what transport gives alone."""
-        maps = self.aligned("--center")
+        maps = self.aligned("--method", "procrustes:center")
         about = json.loads((maps / "alignment.json").read_text())
         self.assertEqual(about["source"]["path"], str(self.models / "base"))
         part = self.write("part.safetensors", {KEY: self.tuned()[KEY]})
@@ -26,14 +26,14 @@ class Align(PairTest):
             with self.subTest(number=number):
                 given = dict(tuned=tuned, write=write)
                 self.theseus(*self.from_maps(out=f"a{number}", **given), "--quiet")
-                direct = self.carry("--center", out=f"d{number}", **given)
+                direct = self.carry("--method", "procrustes:center", out=f"d{number}", **given)
                 name = f"{write}.safetensors"
                 self.assertTrue((direct / name).read_bytes() ==
                                 (self.here / f"a{number}" / name).read_bytes())
         record = self.record(self.here / "a0")
         self.assertEqual(record["alignment"], str(maps))
-        self.assertEqual(record["calibration"]["sequences"], 16)
-        text = self.theseus(*self.words("plan", calibration=None, source=None, alignment=maps))
+        self.assertEqual(record["examples"]["sequences"], 16)
+        text = self.theseus(*self.words("plan", examples=None, source=None, alignment=maps))
         self.assertIn("parameters   24 carried, 48 kept", text.stdout)
         self.assertRegex(text.stdout, r"(?m)^time         about .* on (cpu|cuda)")
 
@@ -110,8 +110,8 @@ class Align(PairTest):
         (self.here / "maps").mkdir()
         self.refused(*self.from_maps(), says=["there is no alignment.json", "theseus align"])
         (self.here / "maps").rmdir()
-        self.refused(*self.from_maps(calibration=self.models / "images.safetensors"), says=[
-            "--calibration belongs to the making of the maps", "--alignment"])
+        self.refused(*self.from_maps(examples=self.models / "images.safetensors"), says=[
+            "--examples belongs to the making of the maps", "--alignment"])
         self.refused(*self.words("align", source=None), says="--source is required")
         maps = self.here / "maps"
         maps.mkdir()

@@ -227,7 +227,7 @@ class Adapters(ConfigTest):
                      "--out", "out.safetensors", says=["lora_A holds NaN or infinity", adapter])
 
     def test_not_a_directory(self):
-        self.refused("verify", CASES / "adapted_llama", "--golden", self.golden("adapted_llama"),
+        self.refused("forward", CASES / "adapted_llama", "--golden", self.golden("adapted_llama"),
                      "--adapter", "nowhere", says=["nowhere/adapter_config.json",
                                                    "No such file or directory"])
 

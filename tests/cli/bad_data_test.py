@@ -48,7 +48,7 @@ class BadImages(DigitsTest):
             place.parent.mkdir(exist_ok=True)
             place.write_bytes(picture)
             self.refused_data(folders, says=says)
-            self.refused(*self.words(calibration=folders), says=says)
+            self.refused(*self.words(examples=folders), says=says)
             place.unlink()
         (folders / "digit 3" / "more").rmdir()
         (folders / "digit 3" / "gone.ppm").symlink_to(self.here / "nowhere.ppm")
@@ -116,9 +116,9 @@ class BadImages(DigitsTest):
             self.refused_data(digits, option, value, says=says)
             self.refused("finetune", "--model", self.models / "base", "--data", digits, option, value,
                          "--out", self.here / "x", says=says)
-            self.refused(*self.words(calibration=digits), option, value, says=says)
+            self.refused(*self.words(examples=digits), option, value, says=says)
         self.refused_data(digits, "--pack", "12", says="--pack is for the task perplexity")
-        self.refused(*self.words(calibration=digits), "--labels", "--mask", "normal", "--template", "{c}",
+        self.refused(*self.words(examples=None, labelled=digits), "--mask", "normal", "--template", "{c}",
                      says="--template is for models of images and text")
 
     def test_numbers(self):

@@ -71,13 +71,13 @@ class Classes(DigitsTest):
         self.refused("sweep", target, "--update", update, "--data", digits, "--split", "val", "--quiet",
                      says=says)
         maps = self.carry(out="maps", command="align")
-        self.refused("evaluate", self.models / "wide", "--data", digits, "--head", wrong, "--alignment",
+        self.refused("evaluate", self.models / "wide", "--data", digits, "--head-from", wrong, "--alignment",
                      maps, "--quiet", says=says)
         done = self.theseus("compare", "--source", self.models / "base", "--target", target, "--setting",
                             "digits", self.models / "tuned", digits, "--methods", "pad", "--out",
                             self.here / "c", "--quiet", exit=2)
         self.assertIn("not the same classes", done.stderr)
-        self.refused(*self.words(calibration=digits, target=target), "--labels", "--mask", "normal",
+        self.refused(*self.words(examples=None, labelled=digits, target=target), "--mask", "normal",
                      says=says)
 
     def test_another_order_everywhere(self):
@@ -93,17 +93,17 @@ class Classes(DigitsTest):
                        for model in (plain, other))
         self.assertEqual(left["best"]["value"], right["best"]["value"])
         self.assertIn("paired by their names", " ".join(right["notes"]))
-        masks = [self.record(self.carry("--labels", "--mask", "normal", "--write", "update",
-                                        calibration=digits, target=model, out=f"mask-{model.name}"))
+        masks = [self.record(self.carry("--mask", "normal", "--write", "update", examples=None,
+                                        labelled=digits, target=model, out=f"mask-{model.name}"))
                  for model in (plain, other)]
         self.assertAlmostEqual(masks[0]["mask"]["loss"], masks[1]["mask"]["loss"], places=4)
         self.assertIn("paired by their names", " ".join(masks[1]["notes"]))
         tuned = self.head("tuned", names, order=True)
         maps = self.carry(out="maps", command="align")
-        head = ["--head", tuned, "--alignment", maps]
+        head = ["--head-from", tuned, "--alignment", maps]
         record = self.measure(self.models / "wide", *head)
         self.assertEqual(record["value"], self.measure(
-            self.models / "wide", "--head", self.models / "tuned", "--alignment", maps)["value"])
+            self.models / "wide", "--head-from", self.models / "tuned", "--alignment", maps)["value"])
         trained = json.loads(self.theseus(
             "finetune", "--model", tuned, "--data", digits, "--split", "val", "--validation", "test",
             "--steps", "1", "--lr", "1e-6", "--batch-size", "8", "--out", self.here / "t", "--quiet",
@@ -113,7 +113,7 @@ class Classes(DigitsTest):
 
     def test_diagnose(self):
         """What two models say is compared by the names of what they say."""
-        words = {"command": "diagnose", "calibration": self.models / "digits"}
+        words = {"command": "diagnose", "examples": self.models / "digits"}
         names = [f"digit {i}" for i in ORDER]
         plain = self.head("plain", [f"digit {i}" for i in range(10)])
         found = []

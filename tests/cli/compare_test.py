@@ -41,13 +41,13 @@ class Compare(DigitsTest):
         self.assertTrue(any("is not divided: scores are of 20 % of it" in note for note in notes))
         cell = self.drawn("c")
         self.assertEqual((cell["count"], cell["split"]), (24, "[80:100]"))
-        self.assertEqual((cell["calibration"]["examples"], cell["calibration"]["split"]),
+        self.assertEqual((cell["examples"]["examples"], cell["examples"]["split"]),
                          (72, "[0:60]"))
         test = self.theseus("evaluate", self.models / "wide", "--data", self.here / "whole", "--split",
                             "[80:100]", "--json", "--quiet")
         self.assertEqual(json.loads(test.stdout)["value"], rows["none"]["value"])
         self.table(*self.compare("--alpha", "1", data=self.here / "whole", out="fixed", alphas=False))
-        self.assertEqual(self.drawn("fixed")["calibration"]["examples"], 96)
+        self.assertEqual(self.drawn("fixed")["examples"]["examples"], 96)
 
     def test_without_val(self):
         """Strengths are chosen on part of the train split, which the maps do not see."""
@@ -58,7 +58,7 @@ class Compare(DigitsTest):
         self.assertGreater(rows["procrustes"]["value"], 0.9)
         self.assertIn("strengths were chosen on the train[80:100] split, scores are of the test split",
                       notes)
-        self.assertEqual(self.drawn("c")["calibration"]["examples"], 48)
+        self.assertEqual(self.drawn("c")["examples"]["examples"], 48)
         self.refused(*self.compare("--split", "train", data=data, out="x"),
                      says=["no val split to choose strengths on", "--validation"])
 
@@ -128,7 +128,7 @@ class Compare(DigitsTest):
         self.refused(*self.compare("--seed", "5"), says=["holds a comparison of something else", "--fresh"])
         (self.here / "c" / "cells" / "digits-none-0.json").unlink()
         (self.here / "c" / "cells" / "digits-pad-0.partial").mkdir()
-        mine = ["cells/notes.txt", "cells/digits.csv", "calibration-plan.txt", "cells/mine/a.txt"]
+        mine = ["cells/notes.txt", "cells/digits.csv", "examples-plan.txt", "cells/mine/a.txt"]
         for name in mine:
             (self.here / "c" / name).parent.mkdir(exist_ok=True)
             (self.here / "c" / name).write_text("of somebody else")
@@ -139,10 +139,10 @@ class Compare(DigitsTest):
         self.refused(*self.compare("--seed", "6", "--fresh", methods="none"), says=[
             alike, "--fresh replaces only what theseus wrote"])
         alike.unlink()
-        calibration = self.here / "c" / "calibration-digits-3.safetensors"
+        examples = self.here / "c" / "examples-digits-3.safetensors"
         note = self.here / "c" / "cells" / "digits-pad-0.partial" / "notes.txt"
         note.parent.mkdir()
-        for path in (calibration, note):
+        for path in (examples, note):
             path.write_text("precious")
             self.refused(*self.compare("--seed", "6", "--fresh", methods="none"), says=[
                 path.parent if path == note else path, "--fresh replaces only what theseus wrote"])
@@ -181,11 +181,10 @@ class Compare(DigitsTest):
                 ([*alpha, "--to", "2"], "--to is for choosing a strength"),
                 ([*alpha, "--validation", "val"], "--validation is for choosing a strength"),
                 (["--shots", "1", "--batches", "2"], "--batches has no effect with --shots"),
-                (["--labels"], "--labels has no effect with these methods"),
                 (["--test", "not test"], "unknown split 'not test'"),
                 (["--validation", "not test[0:50]"], "unknown split 'not test[0:50]'")]:
             self.refused(*self.compare(*more, alphas=False), says=says)
-        for option, value in [("--match", "cls"), ("--batches", "2"), ("--split", "val")]:
+        for option, value in [("--tokens", "cls"), ("--batches", "2"), ("--split", "val")]:
             self.refused(*self.compare(option, value, methods="none,pad"),
                          says=f"{option} has no effect: none of these methods looks at examples")
 
@@ -247,7 +246,7 @@ class Compare(DigitsTest):
         self.assertIn("alpha", rows["imitate"])
         self.assertNotIn("norm_error", rows["imitate"])
         cell = json.loads((self.here / "c" / "cells" / "digits-imitate-0.json").read_text())
-        self.assertEqual(cell["calibration"], self.drawn("c")["calibration"])
+        self.assertEqual(cell["examples"], self.drawn("c")["examples"])
         self.assertEqual([path.name for path in (self.here / "c").glob("*.safetensors*")], [])
         self.refused(*self.compare(methods="imitate", out="x"), says="give --familiar DATA")
         self.refused(*self.compare("--familiar", familiar, out="x"), says="--familiar is for the method")

@@ -106,8 +106,8 @@ class Labelled(Damage, PairTest):
             "pixel_values": images(16), "labels": tensor("I64", [16], [i % 10 for i in range(16)])})
         for more, name in ((["--method", "gradient-output"], "gradients.safetensors"),
                            (["--mask", "normal"], "signs.safetensors")):
-            words = [*self.words(calibration=self.here / "labelled.safetensors", out=name), *SLOW,
-                     "--labels", *more]
+            words = [*self.words(examples=None, labelled=self.here / "labelled.safetensors", out=name),
+                     *SLOW, *more]
             self.kill_when((self.here / f"{name}.partial" / name).exists, words, out=name)
             self.refused_when_damaged(words, [name], out=name)
 
@@ -131,7 +131,7 @@ class Others(Damage, DigitsTest):
         self.refused_when_damaged(words, ["training.safetensors", "job.json"])
 
     def test_imitate(self):
-        words = [*self.words("imitate", calibration=self.models / "digits" / "val", batch_size=1),
+        words = [*self.words("imitate", examples=self.models / "digits" / "val", batch_size=1),
                  "--save-every", "0"]
         saved = self.here / "out.partial" / "imitated.safetensors"
         self.kill_when(saved.exists, words)

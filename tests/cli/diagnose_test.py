@@ -84,20 +84,20 @@ class Diagnose(PairTest):
         for one in (tensor("F32", [8, 3, 28, 28], 0.0),
                     tensor("F32", [8, 3, 28, 28], same.values() * 8)):
             write_safetensors(self.here / "same.safetensors", {"pixel_values": one})
-            self.refused(*self.words("diagnose", calibration=self.here / "same.safetensors"),
-                         says="all 8 sequences of the calibration are the same")
+            self.refused(*self.words("diagnose", examples=self.here / "same.safetensors"),
+                         says="all 8 sequences of the examples are the same")
 
     def test_refused(self):
         self.refused(*self.words("diagnose", tuned=None), says=["--tuned is required"])
         self.refused(*self.words("diagnose", source=None), says=["--source is required"])
         write_safetensors(self.here / "one.safetensors", {"pixel_values": images(1)})
-        self.refused(*self.words("diagnose", calibration=self.here / "one.safetensors"),
+        self.refused(*self.words("diagnose", examples=self.here / "one.safetensors"),
                      says=["one sequence cannot be split"])
 
 
 class Agreement(DigitsTest):
     def diagnose(self, *more):
-        done = self.theseus(*self.words("diagnose", calibration=self.models / "digits"), "--json", *more)
+        done = self.theseus(*self.words("diagnose", examples=self.models / "digits"), "--json", *more)
         return json.loads(done.stdout)
 
     def test_verdict(self):

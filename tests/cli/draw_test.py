@@ -10,8 +10,8 @@ ALL = "and all of them were used"
 
 
 class Draw(DigitsTest):
-    def calibration(self, out):
-        return self.record(out)["calibration"]
+    def examples(self, out):
+        return self.record(out)["examples"]
 
     def plan(self, *more, **changed):
         done = self.theseus(*self.words("plan", **changed), "--json", "--quiet", *more)
@@ -20,15 +20,15 @@ class Draw(DigitsTest):
     def test_default_is_960(self):
         many = self.models / "many.safetensors"
         write_safetensors(many, {"pixel_values": images(1000)})
-        self.assertEqual(self.plan(calibration=many)["examples"], {"used": 960, "of": 1000, "seed": 0})
-        text = self.theseus(*self.words("plan", calibration=many), "--quiet").stdout
-        text += self.theseus(*self.words("plan", calibration=many)).stdout
+        self.assertEqual(self.plan(examples=many)["examples"], {"used": 960, "of": 1000, "seed": 0})
+        text = self.theseus(*self.words("plan", examples=many), "--quiet").stdout
+        text += self.theseus(*self.words("plan", examples=many)).stdout
         self.assertIn("960 of 1000", text)
-        self.assertEqual(self.plan("--draw", "all", calibration=many)["examples"]["used"], 1000)
-        self.assertEqual(self.plan("--batches", "31", calibration=many)["examples"]["used"], 992)
-        drawn = self.calibration(self.carry(out="default", calibration=many))
+        self.assertEqual(self.plan("--draw", "all", examples=many)["examples"]["used"], 1000)
+        self.assertEqual(self.plan("--batches", "31", examples=many)["examples"]["used"], 992)
+        drawn = self.examples(self.carry(out="default", examples=many))
         self.assertEqual((drawn["sequences"], drawn["available"], drawn["seed"]), (960, 1000, 0))
-        self.assert_same_tensors("default", self.carry("--draw", "960", out="same", calibration=many))
+        self.assert_same_tensors("default", self.carry("--draw", "960", out="same", examples=many))
 
     def assert_same_tensors(self, left, right):
         self.assertEqual(read_safetensors(self.here / left / "model.safetensors"),
@@ -37,19 +37,19 @@ class Draw(DigitsTest):
     def test_draw(self):
         """By the seed, from tensors and from data, and a recipe repeats it."""
         for name, data in (("t", self.models / "images.safetensors"), ("d", self.models / "digits")):
-            some = self.carry("--draw", "10", out=name, calibration=data)
-            self.assertEqual(self.calibration(some)["sequences"], 10)
+            some = self.carry("--draw", "10", out=name, examples=data)
+            self.assertEqual(self.examples(some)["sequences"], 10)
             self.theseus("run", some / "recipe.yaml", "--out", self.here / f"{name}-again", "--quiet")
             self.assert_same_files(some, self.here / f"{name}-again")
-            other = self.carry("--draw", "10", "--seed", "1", out=f"{name}-other", calibration=data)
+            other = self.carry("--draw", "10", "--seed", "1", out=f"{name}-other", examples=data)
             self.assertNotEqual(read_safetensors(some / "model.safetensors"),
                                 read_safetensors(other / "model.safetensors"))
         for command in ("align", "imitate"):
             out = self.carry("--draw", "12", out=command, command=command,
-                             calibration=self.models / "digits")
+                             examples=self.models / "digits")
             about = out / ("alignment.json" if command == "align" else "theseus.json")
-            self.assertEqual(json.loads(about.read_text())["calibration"]["examples"], 12)
-        found = json.loads(self.theseus(*self.words("diagnose", calibration=self.models / "digits"),
+            self.assertEqual(json.loads(about.read_text())["examples"]["examples"], 12)
+        found = json.loads(self.theseus(*self.words("diagnose", examples=self.models / "digits"),
                                         "--draw", "40", "--json", "--quiet").stdout)
         self.assertEqual(found["aligned"] + found["held_out"], 40)
 
@@ -62,7 +62,7 @@ class Draw(DigitsTest):
                            (["--draw", "-3"], "'-3' is no number of examples"),
                            (["--draw", "some"], "'some' is no number of examples")):
             for command in ("plan", "transport", "align", "diagnose"):
-                self.refused(*self.words(command, calibration=self.models / "digits"), *more, says=says)
+                self.refused(*self.words(command, examples=self.models / "digits"), *more, says=says)
         self.refused(*self.words("imitate"), "--draw", "5", "--batches", "2", says="--draw and --batches")
         self.refused("compare", "--source", self.models / "base", "--target", self.models / "wide",
                      "--setting", "a", self.models / "tuned", self.models / "digits", "--draw", "5",
@@ -84,12 +84,12 @@ class Draw(DigitsTest):
             commands = ("plan", "diagnose", "align", "transport") + (
                 () if "--shots" in more else ("imitate",))
             for number, command in enumerate(commands):
-                words = [*self.words(command, calibration=data, out=f"o{number}"), *more, "--fresh"]
+                words = [*self.words(command, examples=data, out=f"o{number}"), *more, "--fresh"]
                 words = words[:-1] if command in ("plan", "diagnose") else words
                 self.assertIn(f"note: {says}", self.theseus(*words).stdout)
                 record = json.loads(self.theseus(*words, "--json", "--quiet").stdout)
                 self.assertTrue(any(says in note for note in record["notes"]), record["notes"])
-        self.assertEqual(self.calibration(self.carry("--draw", "61", out="x", calibration=digits))["fewer"],
+        self.assertEqual(self.examples(self.carry("--draw", "61", out="x", examples=digits))["fewer"],
                          f"--draw 61: there are only 60 examples, {ALL}")
 
     def test_more_to_measure_than_there_is(self):

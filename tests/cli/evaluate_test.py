@@ -1,4 +1,4 @@
-"""theseus evaluate and sweep on pictures of digits, and calibration from them."""
+"""theseus evaluate and sweep on pictures of digits, and examples from them."""
 import json
 import shutil
 
@@ -70,7 +70,7 @@ class Evaluate(DigitsTest):
         """The tuned source's head, carried, reads the digits as the target's own copy of it does."""
         maps = self.carry(out="maps", command="align")
         carried = self.carry(out="m")
-        head = ["--head", self.models / "tuned", "--alignment", maps]
+        head = ["--head-from", self.models / "tuned", "--alignment", maps]
         for model in (self.models / "wide", carried):
             own, other = self.evaluate(model), self.evaluate(model, *head)
             self.assertEqual(other["task"], "classify")
@@ -84,10 +84,10 @@ class Evaluate(DigitsTest):
             "--quiet").stdout)
         self.assertEqual(swept["best"]["value"], other["value"])
         digits = self.models / "digits"
-        self.refused("evaluate", carried, "--data", digits, *head[:2], says="--head needs --alignment")
-        self.refused("evaluate", carried, "--data", digits, *head[2:], says="there is no --head")
+        self.refused("evaluate", carried, "--data", digits, *head[:2], says="--head-from needs --alignment")
+        self.refused("evaluate", carried, "--data", digits, *head[2:], says="there is no --head-from")
         self.refused("evaluate", carried, "--data", digits, *head, "--task", "probe",
-                     says="--head is for the task classify")
+                     says="--head-from is for the task classify")
         fewer = self.here / "fewer"
         shutil.copytree(digits / "test", fewer)
         shutil.rmtree(fewer / "digit 9")
@@ -107,7 +107,7 @@ class Evaluate(DigitsTest):
         change_weights(headless, lambda tensors: [tensors.pop(name) for name in
                                                   ("head.weight", "head.bias")])
         change_json(headless / "config.json", {"num_classes": 0, "model_args.num_classes": 0})
-        record = self.evaluate(self.carry(out="m"), "--head", headless, "--alignment", maps,
+        record = self.evaluate(self.carry(out="m"), "--head-from", headless, "--alignment", maps,
                                "--training", self.models / "digits" / "val")
         self.assertTrue(record["head"]["fitted"])
         self.assertEqual(record["head"]["training"]["examples"], 60)
@@ -145,7 +145,7 @@ class Evaluate(DigitsTest):
         shutil.copytree(update, self.here / "moved")
         shutil.copytree(digits, self.here / "pictures")
         self.theseus(*words(update=self.here / "moved", data=self.here / "pictures"))
-        other = self.carry(out="v", write="update", method="pad", calibration=None)
+        other = self.carry(out="v", write="update", method="pad", examples=None)
         for changed in (words("--scale", "mlp=0.5"), words("--split", "test"), words(update=other)):
             self.refused(*changed, says=["curve.json holds the curve of another command", "--fresh"])
         self.theseus(*words("--split", "test", "--fresh"))
@@ -162,7 +162,7 @@ class Evaluate(DigitsTest):
 
     def test_notes_on_splits(self):
         """However the split is named: a test split flatters."""
-        maps = self.carry(out="maps", command="align", calibration=self.models / "digits", split="val")
+        maps = self.carry(out="maps", command="align", examples=self.models / "digits", split="val")
         words = ["sweep", self.models / "wide", "--alignment", maps, "--tuned", self.models / "tuned",
                  "--from", "1", "--to", "1", "--json", "--quiet", "--threads", "1"]
 
@@ -195,7 +195,7 @@ class Evaluate(DigitsTest):
         words = ["compare", "--source", self.models / "base", "--target", self.models / "wide",
                  "--setting", "digits", self.models / "tuned", self.models / "digits", "--split",
                  "val", "--step", "1", "--to", "2", "--out", self.here / "c", "--quiet"]
-        done = self.theseus(*words, "--methods", "none,identity,procrustes")
+        done = self.theseus(*words, "--methods", "none,copy,procrustes")
         self.assertIn("| method | digits |", done.stdout)
         self.assertIn("needs equal widths: identity", done.stdout)
         record = json.loads((self.here / "c" / "compare.json").read_text())
@@ -203,9 +203,9 @@ class Evaluate(DigitsTest):
         self.assertEqual(rows["none"]["value"], self.evaluate(self.models / "wide")["value"])
         self.assertGreater(rows["procrustes"]["value"], 0.9)
         self.assertLess(abs(rows["procrustes"]["norm_error"]), 1e-4)  # isometries
-        self.assertEqual([path.name for path in (self.here / "c").glob("calibration*")], [])
+        self.assertEqual([path.name for path in (self.here / "c").glob("examples*")], [])
         out = self.carry("--split", "val", "--alpha", str(rows["procrustes"]["alpha"]),
-                         calibration=self.models / "digits")
+                         examples=self.models / "digits")
         self.assertEqual(rows["procrustes"]["value"], self.evaluate(out)["value"])
         again = self.theseus(*words, "--methods", "procrustes,none,pad")
         self.assertIn("| pad |", again.stdout)
@@ -224,26 +224,25 @@ class Evaluate(DigitsTest):
                  "val", "--alpha", "1", "--out", self.here / "c", "--quiet", "--threads", "1"]
         methods = ["none", "procrustes", "procrustes:mask", "procrustes:center", "gradient-output",
                    "gradient-mask"]
-        self.theseus(*words, "--methods", ",".join(methods), "--labels")
+        self.theseus(*words, "--methods", ",".join(methods))
         record = json.loads((self.here / "c" / "compare.json").read_text())
         rows = {row["method"]: row["cells"]["digits"]["value"] for row in record["rows"]}
         self.assertEqual(list(rows), methods[:-1])  # the last one needs equal widths
         self.assertGreater(rows["gradient-output"], rows["none"] + 0.5)
         self.assertGreater(rows["procrustes:mask"], rows["none"])
-        self.refused(*words, "--methods", "procrustes:mask", says=["learns from labels", "--labels"])
         self.refused(*words, "--methods", "procrustes:magic", says="'magic' is none of: center")
 
-    def test_calibration(self):
+    def test_examples(self):
         """From pictures: the same maps as from their tensors, and the same digits are read."""
-        out = self.carry("--split", "val", calibration=self.models / "digits")
-        record = self.record(out)["calibration"]
+        out = self.carry("--split", "val", examples=self.models / "digits")
+        record = self.record(out)["examples"]
         self.assertEqual((record["sequences"], record["source"], record["split"]),
                          (60, "folders", "val"))
         self.assertGreater(self.evaluate(out)["value"], 0.9)
         # Without a word it is not the test split.
-        shots = self.carry("--shots", "2", out="k", calibration=self.models / "digits")
-        self.assertEqual(self.record(shots)["calibration"]["split"], "val")
-        self.assertEqual(self.record(shots)["calibration"]["sequences"], 20)
+        shots = self.carry("--shots", "2", out="k", examples=self.models / "digits")
+        self.assertEqual(self.record(shots)["examples"]["split"], "val")
+        self.assertEqual(self.record(shots)["examples"]["sequences"], 20)
 
     def test_refused(self):
         digits = self.models / "digits"

@@ -143,7 +143,7 @@ class Digits(DigitsTest):
         jobs = {"finetune": ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
                              "--steps", "1", "--batch-size", "4", "--out", self.here / "finetune"],
                 "align": self.words("align", "align", tuned=None),
-                "imitate": self.words("imitate", "imitate", calibration=self.models / "digits")}
+                "imitate": self.words("imitate", "imitate", examples=self.models / "digits")}
         for name, words in jobs.items():
             done = subprocess.run([PROGRAM, *map(str, words), "--quiet", "--json"], text=True,
                                   env=unprepared(), capture_output=True, check=False)
@@ -412,7 +412,7 @@ class Texts(CommandTest):
         model, data, tuned = self.bare(), self.moods(), self.here / "out"
         self.finetune(model, data, "--steps", "40", "--lr", "1e-2")
         words = ["--target", model, "--quiet"]
-        self.theseus("align", "--source", model, *words, "--calibration", data, "--out", self.here / "maps")
+        self.theseus("align", "--source", model, *words, "--examples", data, "--out", self.here / "maps")
         for write in ("model", "update"):
             out = self.here / f"carried {write}"
             self.theseus("transport", "--alignment", self.here / "maps", "--tuned", tuned, *words,
@@ -428,7 +428,7 @@ class Texts(CommandTest):
                                         "--step", "1", "--to", "1", "--json", "--quiet").stdout)
         self.assertEqual((swept["task"], swept["best"]["value"]), ("classify", 1))
         # Maps that are made on the way are those that the update needs.
-        self.theseus("transport", "--source", model, "--tuned", tuned, *words, "--calibration", data,
+        self.theseus("transport", "--source", model, "--tuned", tuned, *words, "--examples", data,
                      "--out", self.here / "alone")
         self.assertFalse((self.here / "alone" / "2_Dense").exists())
         notes = json.loads((self.here / "alone" / "theseus.json").read_text())["notes"]

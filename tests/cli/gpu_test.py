@@ -21,11 +21,11 @@ class SameAsOnTheCpu(processes_test.Together):
         """The largest difference over the largest weight. Two CPUs whose BLAS sums in another order differ as
         much: by 6e-5, and with few rows, which leave more open, by 2e-4."""
         for name, more in (("procrustes", {}), ("few-rows", {"batches": 1, "batch_size": 2}),
-                           ("from-moments", {"statistics": "moments"}),
-                           ("whitened", {"whiten": 0.25}), ("linear", {"match": "linear"}),
+                           ("from-moments", {"method": "procrustes:statistics=moments"}),
+                           ("whitened", {"method": "procrustes:whiten=0.25"}), ("linear", {"tokens": "linear"}),
                            ("linear-ortho", {"method": "linear-ortho"}),
                            ("pinv-tikhonov", {"method": "pinv-tikhonov"}),
-                           ("data-free", {"method": "data-free", "calibration": None})):
+                           ("data-free", {"method": "data-free", "examples": None})):
             with self.subTest(name):
                 ours = self.carry(out=f"{name}-gpu", device="cuda", **more)
                 theirs = self.carry(out=f"{name}-cpu", **more)
@@ -41,7 +41,7 @@ class SameAsOnTheCpu(processes_test.Together):
 
     def test_alignment_of_a_gpu_serves_the_cpu(self):
         alignment = self.carry(out="alignment", command="align", device="cuda")
-        ours = self.carry(out="ours", source=None, calibration=None, alignment=alignment)
+        ours = self.carry(out="ours", source=None, examples=None, alignment=alignment)
         self.assert_nearly(ours, self.carry(out="theirs"), 5e-4)
 
 
@@ -60,8 +60,8 @@ class Processes(processes_test.SameResult):
 
     def test_methods(self):
         """To rounding only: decompositions there were not the same to the bit in two processes."""
-        for name, more in (("whitened", {"whiten": 0.5}), ("pinv", {"method": "pinv"}),
-                           ("data-free", {"method": "data-free", "calibration": None})):
+        for name, more in (("whitened", {"method": "procrustes:whiten=0.5"}), ("pinv", {"method": "pinv"}),
+                           ("data-free", {"method": "data-free", "examples": None})):
             with self.subTest(name):
                 alone = self.carry(out=f"{name}-alone", **more)
                 self.together(2, *self.words(out=name, **more), "--quiet")

@@ -27,7 +27,7 @@ class Carried(support.CommandTest):
 
     def carry(self, source, tuned, target, *more, out="out"):
         done = self.theseus("transport", "--source", source, "--tuned", tuned, "--target", target,
-                            "--method", "identity", "--out", self.here / out, *more)
+                            "--method", "copy", "--out", self.here / out, *more)
         return done.stdout, self.here / out
 
 
@@ -41,12 +41,12 @@ class ClassNames(Carried):
             change_json(tuned / "config.json", {
                 "id2label": {str(i): name for i, name in enumerate(names)},
                 "label2id": {name: i for i, name in enumerate(names)}})
-            _, out = self.carry(base, tuned, base, "--heads", out=new)
+            _, out = self.carry(base, tuned, base, "--head", "carry", out=new)
             config = json.loads((out / "config.json").read_text())
             self.assertEqual(config["id2label"], {str(i): name for i, name in enumerate(names)})
             self.assertEqual(config["label2id"], {name: i for i, name in enumerate(names)})
             self.theseus("inspect", out)
-            _, kept = self.carry(base, tuned, base, out=new + "_kept")  # without --heads it is the target's
+            _, kept = self.carry(base, tuned, base, out=new + "_kept")  # without --head carry it is the target's
             self.assertEqual(json.loads((kept / "config.json").read_text())["id2label"],
                              json.loads((base / "config.json").read_text())["id2label"])
 
@@ -54,12 +54,12 @@ class ClassNames(Carried):
         base = CASES / "adapted_bert"
         tuned = self.tune("adapted_bert", "tuned")
         change_json(tuned / "config.json", {"id2label": ..., "num_labels": 4})
-        said, _ = self.carry(base, tuned, base, "--heads")
+        said, _ = self.carry(base, tuned, base, "--head", "carry")
         self.assertIn("does not name the classes", said)
 
 
 class HeadsAlone(Carried):
-    """A tune that changes nothing but its head is carried by --heads, and every refusal says so."""
+    """A tune that changes nothing but its head is carried by --head carry, and every refusal says so."""
 
     def head(self, name, rows=None):
         tuned = self.model("adapted_bert", name)
@@ -79,8 +79,8 @@ class HeadsAlone(Carried):
                 (base, self.head("more", 6), ["other shapes", "another number of classes"]),
                 (bare, self.head("new"), ["changes nothing", "the source lacks classifier.bias"]))):
             self.refused("transport", "--source", source, "--tuned", tuned, "--target", source,
-                         "--method", "identity", "--out", self.here / f"o{i}", says=[*says, "--heads"])
-        said, _ = self.carry(base, self.here / "same", base, "--heads")
+                         "--method", "copy", "--out", self.here / f"o{i}", says=[*says, "--head", "carry"])
+        said, _ = self.carry(base, self.here / "same", base, "--head", "carry")
         self.assertIn("2 carried", said)
 
 
@@ -168,7 +168,7 @@ class AddedTokens(Carried):
         support.change_weights(small, lambda tensors: tensors.update({
             "model.embed_tokens.weight": tensor("F32", [50, 64], 0.1)}))
         self.refused("transport", "--source", source, "--tuned", small, "--target", source, "--method",
-                     "identity", "--out", self.here / "o", says=["other shapes"])
+                     "copy", "--out", self.here / "o", says=["other shapes"])
 
 
 class Inspected(support.CommandTest):

@@ -20,7 +20,7 @@ class Imitate(PairTest):
     def test_model(self):
         """The wide model computes what the base does; fitted, it does as the tuned one does, or nearly."""
         many = self.write("many.safetensors", {"pixel_values": images(96)})
-        done = self.theseus(*self.command(calibration=many))
+        done = self.theseus(*self.command(examples=many))
         self.assertRegex(done.stdout, r"blocks.3.mlp.fc2 +change wanted [\d.]+ of the stream")
         self.assertIn("note: no --familiar examples", done.stdout)
         tuned, base, fitted = (self.features(model) for model in (
@@ -57,7 +57,7 @@ class Imitate(PairTest):
     def test_interrupted(self):
         """Killed and interrupted, the same command goes on, and ends with the same bytes."""
         many = self.write("many.safetensors", {"pixel_values": images(96)})
-        words = [*self.command(calibration=many, batch_size=4), "--save-every", "0"]
+        words = [*self.command(examples=many, batch_size=4), "--save-every", "0"]
         whole = self.here / "whole"
         self.theseus(*words, "--quiet")
         (self.here / "out").rename(whole)
@@ -90,7 +90,7 @@ class Imitate(PairTest):
 
     def test_refusals(self):
         self.refused(*self.command(write="adapter"), says="'adapter' is none of: model update")
-        self.refused(*self.command(calibration=self.here / "none"), says="none")
+        self.refused(*self.command(examples=self.here / "none"), says="none")
         self.refused(*self.command(tuned=self.models / "base"), says="change")
         self.theseus(*self.command(), "--quiet")
         self.refused(*self.command(), "--seed", "9", says=["exists", "--fresh replaces an earlier output"])

@@ -96,7 +96,7 @@ class Models(support.CommandTest):
         for number, file in enumerate(sorted((CASES / "llama_bfloat16").iterdir())):
             shutil.copy(file, blobs / f"{number:064x}")
             (snapshot / file.name).symlink_to(pathlib.Path("../../blobs") / f"{number:064x}")
-        self.theseus("verify", snapshot, "--golden", snapshot / "golden.safetensors")
+        self.theseus("forward", snapshot, "--golden", snapshot / "golden.safetensors")
 
     def test_weights_file_with_its_config_beside_it(self):
         found = self.described(CASES / "vit_bare" / "model.safetensors")
@@ -190,7 +190,7 @@ class Program(support.CommandTest):
 
     def test_help(self):
         text = self.theseus("--help").stdout
-        for command in ("doctor", "forward", "inspect", "verify"):
+        for command in ("doctor", "forward", "inspect", "transport"):
             self.assertIn(command, text)
         self.assertIn("--ignore-eos", self.theseus("forward", "--help").stdout)
 
@@ -198,7 +198,7 @@ class Program(support.CommandTest):
         self.refused(says="SUBCOMMAND")
 
     def test_unknown_command(self):
-        commands = "forward imitate inspect plan report run sweep transport verify"
+        commands = "forward imitate inspect plan report run sweep transport"
         self.refused("transprot", says=["there is no command 'transprot'", commands])
         self.refused("--nonsense", says=["no option '--nonsense'", "theseus --help"])
         self.refused("inspect", "x", "--nonsense", says="--nonsense")

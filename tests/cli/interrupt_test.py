@@ -108,7 +108,7 @@ class Interrupted(SlowJob):
 
     def test_killed_in_bfloat16(self):
         """States and what the stream's maps need are saved as they are."""
-        self.kill_often(3, "--dtype", "bfloat16", "--stream")
+        self.kill_often(3, "--dtype", "bfloat16", "--method", "stream")
 
     def test_killed_with_states_in_files(self):
         """Killed in the middle of a group, and again when that group's files are gone: whatever was
@@ -196,8 +196,8 @@ class Interrupted(SlowJob):
         content = bytearray(images_now.read_bytes())
         content[-1] ^= 1
         images_now.write_bytes(content)
-        self.refused(*self.words(calibration=images_now), *SLOW, says=[
-            "the calibration has changed since", "--fresh"])
+        self.refused(*self.words(examples=images_now), *SLOW, says=[
+            "the set of examples has changed since", "--fresh"])
         self.end("--fresh")
         self.refused(*self.words(), *SLOW, "--alpha", "2", says=[
             "exists", "--fresh replaces an earlier output"])
@@ -214,7 +214,7 @@ class Interrupted(SlowJob):
         self.assertEqual((begun["devices"], begun["job"].get("device")), ([self.DEVICE or "cpu"], None))
         moved = self.here / "moved"
         shutil.copytree(self.models, moved)
-        words = [*self.words(calibration="moved/images.safetensors", threads=2,
+        words = [*self.words(examples="moved/images.safetensors", threads=2,
                              **{name: moved / path for name, path in (
                                  ("source", "base"), ("tuned", "tuned"), ("target", "wide"))}),
                  "--batch-size", "1", "--save-every", "7", "--memory", "8GB"]
@@ -294,7 +294,7 @@ class Drawn(DigitsTest):
         shutil.copytree(self.models / "digits" / "val", data)
         picture = next(data.rglob("*.ppm"))
         for command, saved in (("transport", "walk.safetensors"), ("imitate", "imitated.safetensors")):
-            words = [*self.words(command, command, calibration=data, batch_size=1), "--save-every", "0"]
+            words = [*self.words(command, command, examples=data, batch_size=1), "--save-every", "0"]
             self.kill_after_save(words, self.here / f"{command}.partial" / saved)
             was = picture.stat()
             content = bytearray(picture.read_bytes())

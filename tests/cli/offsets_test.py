@@ -39,7 +39,7 @@ class Offsets(support.CommandTest):
 
     def transport(self, target, *more):
         self.theseus("transport", "--source", self.source, "--tuned", self.tuned, "--target", target,
-                     "--calibration", f"lines:{self.here / 'lines.txt'}", "--write", "update", "--out",
+                     "--examples", f"lines:{self.here / 'lines.txt'}", "--write", "update", "--out",
                      self.here / "out", "--threads", "1", "--quiet", *more)
         return (json.loads((self.here / "out" / "theseus.json").read_text()),
                 read_safetensors(self.here / "out" / "update.safetensors"))
@@ -59,7 +59,7 @@ class Offsets(support.CommandTest):
             tensors[name] = tensor("F32", table.shape, [v for i in order for v in rows[i]])
         change_weights(target, reorder)
         record, update = self.transport(target)
-        self.assertEqual(record["match"], {"encoder": "offsets"})
+        self.assertEqual(record["tokens"], {"encoder": "offsets"})
         tuned = read_safetensors(self.tuned / "model.safetensors")[KEY].values()
         base = read_safetensors(self.source / "model.safetensors")[KEY].values()
         delta = [a - b for a, b in zip(tuned, base)]
@@ -72,17 +72,17 @@ class Offsets(support.CommandTest):
         letters = filled(SPECIAL + LETTERS + ["##" + letter for letter in LETTERS])
         (target / "vocab.txt").write_text("\n".join(letters) + "\n")
         record, update = self.transport(target, "--max-length", "20")
-        self.assertEqual(record["match"], {"encoder": "offsets"})
+        self.assertEqual(record["tokens"], {"encoder": "offsets"})
         self.assertGreater(sum(value * value for value in update[KEY].values()), 0)
         self.refused("transport", "--source", self.source, "--tuned", self.tuned, "--target", target,
-                     "--calibration", f"lines:{self.here / 'lines.txt'}", "--match", "tokens", "--out",
+                     "--examples", f"lines:{self.here / 'lines.txt'}", "--tokens", "text", "--out",
                      self.here / "second", says=["the tokenizers differ"])
 
     def test_no_spans(self):
         same = self.model("bert_bare", "same")
         (same / "vocab.txt").write_text("\n".join(self.names) + "\n")
         self.refused("transport", "--source", self.source, "--tuned", self.tuned, "--target", same,
-                     "--calibration", f"lines:{self.here / 'lines.txt'}", "--match", "offsets", "--out",
+                     "--examples", f"lines:{self.here / 'lines.txt'}", "--tokens", "offsets", "--out",
                      self.here / "second", says=["both models get the same ids", "use tokens"])
 
 

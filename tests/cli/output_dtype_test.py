@@ -159,7 +159,7 @@ class Strength(HalfTest):
         for zero in ("0", "-0", "0.0"):
             self.refused(*self.words(), f"--alpha={zero}", says=["alpha", "0"])
         self.refused(*self.words("plan"), "--alpha", "0", says=["alpha"])
-        self.refused(*self.words("imitate", calibration=self.models / "images.safetensors"),
+        self.refused(*self.words("imitate", examples=self.models / "images.safetensors"),
                      "--alpha", "0", says=["alpha"])
 
     def test_an_update_that_vanishes_is_an_error(self):

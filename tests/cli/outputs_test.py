@@ -99,7 +99,7 @@ class Fresh(PairTest):
         self.theseus(*self.words("align", "maps"), "--quiet")
         other = self.here / "other"
         shutil.copytree(self.models / "tuned", other)
-        words = self.words(out="library", source=None, calibration=None, alignment=self.here / "maps")
+        words = self.words(out="library", source=None, examples=None, alignment=self.here / "maps")
         words += ["--tuned", str(other)]
         self.theseus(*words, "--quiet")
         (self.here / "library" / "other" / "notes.txt").write_text("keep")
@@ -296,7 +296,7 @@ class Left(PairTest):
             change_json(self.here / name / "config.json", {"pretrained_cfg": {
                 "input_size": [3, 28, 28], "mean": [0, 0, 0], "std": [1, 1, 1],
                 "interpolation": "bicubic", "crop_pct": 1.0}})
-        self.theseus(*self.words(source="base", tuned="tuned", target="wide", calibration=folder,
+        self.theseus(*self.words(source="base", tuned="tuned", target="wide", examples=folder,
                                  method="procrustes"),
                      "--quiet", env={**os.environ, "TMPDIR": str(place)})
         self.assertEqual(sorted(place.iterdir()), sorted(others))
@@ -308,7 +308,7 @@ class Left(PairTest):
             shutil.copytree(self.models / name, self.here / name)
         shutil.copy(self.models / "images.safetensors", self.here)
         words = self.words("diagnose", source=self.here / "base", tuned=self.here / "tuned",
-                           target=self.here / "wide", calibration=self.here / "images.safetensors")
+                           target=self.here / "wide", examples=self.here / "images.safetensors")
         nobody = self.as_nobody()
         for name, says in (("none", "it does not exist"), ("file", "it is no directory"),
                            ("shut", "Permission denied")):

@@ -48,7 +48,7 @@ class Packed(CommandTest):
 
     def words(self, command, *more):
         return [command, "--source", self.source, "--target", self.target, "--tuned", self.tuned,
-                "--calibration", f"jsonl:{self.data}", "--wording", "the {ask}", "--threads", "1",
+                "--examples", f"jsonl:{self.data}", "--wording", "the {ask}", "--threads", "1",
                 "--quiet", *more]
 
     def json(self, *words):
@@ -73,11 +73,11 @@ class Packed(CommandTest):
         count = len(ids) // ROW
         return [[part[i * ROW:(i + 1) * ROW] for i in range(count)] for part in (ids, asked)]
 
-    def test_calibration(self):
+    def test_examples(self):
         """The maps are those of the rows, given as tensors; a part of a row at the end is left out."""
         out = self.here / "out"
         self.theseus(*self.words("transport", "--pack", ROW, "--write", "update", "--out", out))
-        record = json.loads((out / "theseus.json").read_text())["calibration"]
+        record = json.loads((out / "theseus.json").read_text())["examples"]
         rows, _ = self.packed("train")
         self.assertEqual((record["pack"], record["sequences"], record["examples"]),
                          (ROW, len(rows), 48))
@@ -88,13 +88,13 @@ class Packed(CommandTest):
             "attention_mask": tensor("I64", shape, [1] * (len(rows) * ROW))})
         same = self.here / "same"
         self.theseus("transport", "--source", self.source, "--target", self.target, "--tuned",
-                     self.tuned, "--calibration", file, "--write", "update", "--out", same,
+                     self.tuned, "--examples", file, "--write", "update", "--out", same,
                      "--threads", "1", "--quiet")
         updates = [read_safetensors(place / "update.safetensors")[KEY].data for place in (out, same)]
         self.assertEqual(*updates)
         self.refused("transport", "--source", self.source, "--target", self.target, "--tuned",
-                     self.tuned, "--calibration", file, "--pack", ROW, "--out", self.here / "x",
-                     says="--pack and --wording are for a calibration from data")
+                     self.tuned, "--examples", file, "--pack", ROW, "--out", self.here / "x",
+                     says="--pack and --wording are for images and texts")
         self.refused(*self.words("transport", "--pack", ROW, "--max-length", 10, "--out",
                                  self.here / "x"), says="rows of 12 ids are longer than --max-length 10")
 
@@ -102,7 +102,7 @@ class Packed(CommandTest):
         """What learns from labels is asked for answers alone."""
         out = self.here / "out"
         self.theseus(*self.words("transport", "--pack", ROW, "--write", "update", "--out", out,
-                                 "--labels", "--mask", "normal", "--answer", "{reply}"))
+                                 "--labelled", f"jsonl:{self.data}", "--mask", "normal", "--answer", "{reply}"))
         _, asked = self.packed("train", answers=True)
         mask = json.loads((out / "theseus.json").read_text())["mask"]
         self.assertEqual(mask["asked"], sum(sum(row[1:]) for row in asked))
@@ -174,7 +174,7 @@ class Packed(CommandTest):
                       trained["notes"])
         out = self.here / "carried"
         self.theseus("transport", "--source", self.source, "--target", self.target, "--tuned",
-                     self.tuned, "--calibration", data, "--max-length", "30", "--quiet", "--out", out)
+                     self.tuned, "--examples", data, "--max-length", "30", "--quiet", "--out", out)
         self.assertIn("2 texts were longer than --max-length 30 and were cut",
                       json.loads((out / "theseus.json").read_text())["notes"])
         more = [f"word{i}" for i in range(60 - len(WORDS))]  # a name for whatever is written
@@ -202,7 +202,7 @@ class Packed(CommandTest):
         cell = {row["method"]: row["cells"]["t"]["value"] for row in packed["rows"]}
         self.assertEqual(cell["none"], self.evaluate(*FIELDS, "--pack", ROW)["value"])
         place = self.here / "packed" / "cells" / "t-procrustes-0.json"
-        drawn = json.loads(place.read_text())["calibration"]
+        drawn = json.loads(place.read_text())["examples"]
         self.assertEqual((drawn["pack"], drawn["examples"]), (ROW, 48))
         self.refused(*words, "--out", self.here / "plain", "--wording", "{ask}",
                      says="with other options")
@@ -252,7 +252,7 @@ class Packed(CommandTest):
         self.refused("finetune", "--model", self.target, "--data", f"jsonl:{self.data}", *FIELDS,
                      "--template", "a {c}", "--out", self.here / "x",
                      says="--template is for models of images and text")
-        self.refused(*self.words("transport", "--labels", "--mask", "normal", "--answer", "{reply}",
+        self.refused(*self.words("transport", "--labelled", f"jsonl:{self.data}", "--mask", "normal", "--answer", "{reply}",
                                  "--template", "a {c}", "--out", self.here / "x"),
                      says="--template is for images")
 
@@ -260,7 +260,7 @@ class Packed(CommandTest):
         """Models that read texts one by one, and rows that would hold other texts."""
         bert = self.model("bert_bare", "bert")
         (bert / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-        data = ["--calibration", f"jsonl:{self.data}", "--wording", "{ask}", "--pack", ROW]
+        data = ["--examples", f"jsonl:{self.data}", "--wording", "{ask}", "--pack", ROW]
         self.refused("align", "--source", bert, "--target", bert, *data, "--out", self.here / "x",
                      says="packed for causal models only")
         (self.target / "vocab.txt").write_text("\n".join([*WORDS[:5], *reversed(WORDS[5:])]) + "\n")

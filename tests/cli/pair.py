@@ -54,7 +54,7 @@ class PairTest(support.CommandTest):
         Always one thread: the bytes depend on the number."""
         options = {"source": self.models / "base", "tuned": self.models / "tuned",
                    "target": self.models / "wide",
-                   "calibration": self.models / "images.safetensors",
+                   "examples": self.models / "images.safetensors",
                    "out": self.here / out, "threads": 1, "device": self.DEVICE, **changed}
         if command in ("plan", "diagnose"):
             options.pop("out")

@@ -59,7 +59,7 @@ class Paper(DigitsTest):
     def test_tables_of_images(self):
         """Scripts that are tables of 'theseus compare'."""
         quick = ["--batch-size", "20", "--quiet", "--to", "1", "--step", "0.5"]
-        for script, more in (("wider", {}), ("narrower", {"MATCH_BATCHES": 1}), ("shots", {}),
+        for script, more in (("wider", {}), ("narrower", {"TOKENS_BATCHES": 1}), ("shots", {}),
                              ("same_width", {"TARGET": self.models / "base"}), ("deeper", {})):
             said, out = self.digits(script, *quick, **more)
             tables = list(out.glob("*/compare.json"))
@@ -68,7 +68,7 @@ class Paper(DigitsTest):
                 cells = self.table(file)
                 own = [key for key in cells if key[0] == "procrustes"]
                 self.assertTrue(own)
-                if file.parent.name not in ("match-mean", "match-linear"):
+                if file.parent.name not in ("tokens-mean", "tokens-linear"):
                     self.assertGreater(cells[own[0]]["value"], 0.8, file)
 
     def test_ablation(self):

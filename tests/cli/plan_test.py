@@ -17,18 +17,18 @@ class Plan(PairTest):
         text = self.plan()
         for line in ("blocks.*.attn.qkv.weight#q  carried  visual.*.q x visual.*.attn_in (4 times)",
                      "blocks.*.norm1.weight       kept     the update leaves it alone (4 times)",
-                     "head.weight                 kept     a head onto <class> (--heads carries it)",
+                     "head.weight                 kept     a head onto <class> (--head carry carries it)",
                      "parameters   24 carried, 48 kept", "method       procrustes",
                      "rows         visual: grid", "depth        block by block",
                      "hidden states in memory", "at the peak", "for the output as model"):
             self.assertIn(line, text)
         self.assertIn("blocks.3.attn.proj.weight", self.plan("--every"))
         self.assertEqual(self.plan("--quiet"), "")
-        self.assertIn("method       procrustes, what layers add by the stream's map, models in bfloat16\n",
-                      self.plan("--stream", "--dtype", "bfloat16"))
+        self.assertIn("method       stream, models in bfloat16\n",
+                      self.plan("--method", "stream", "--dtype", "bfloat16"))
 
     def test_json(self):
-        plan = json.loads(self.plan("--json", "--norms", "skip", "--depth", "match"))
+        plan = json.loads(self.plan("--json", "--norms", "skip", "--depth", "divided"))
         self.assertEqual(plan["totals"], {"carried": 24, "kept": 48})
         self.assertIn("norms are left alone (--norms skip)",
                       [row["reason"] for row in plan["parameters"]])
@@ -37,34 +37,34 @@ class Plan(PairTest):
 
     def test_few_rows(self):
         """Sixteen rows for 48 features are kept; a method that has no use for them says so."""
-        words = ("--match", "mean", "--statistics", "rows")
+        words = ("--tokens", "mean", "--method", "procrustes:statistics=rows")
         self.assertIn("statistics   rows of 16 spaces are kept, moments of 0", self.plan(*words))
-        self.assertNotIn("statistics   rows", self.plan("--match", "mean"))
+        self.assertNotIn("statistics   rows", self.plan("--tokens", "mean"))
         few = json.loads(self.plan("--json", *words))["schedule"]
-        all_of_them = json.loads(self.plan("--json", "--match", "mean"))["schedule"]
+        all_of_them = json.loads(self.plan("--json", "--tokens", "mean"))["schedule"]
         self.assertEqual(few["statistics"], {"rows": 16, "moments": 0, "factored_maps": 8})
         self.assertEqual(few["flops"]["statistics"], 0)
         self.assertEqual(all_of_them["statistics"]["moments"], 16)
-        note = "--rank arbitrary: the rows of 16 spaces are kept"
-        self.assertIn(note, self.plan("--rank", "arbitrary", *words))
-        self.assertNotIn(note, self.plan("--rank", "arbitrary", "--match", "mean"))
+        note = "rank=arbitrary: the rows of 16 spaces are kept"
+        self.assertIn(note, self.plan("--tokens", "mean", method="procrustes:rank=arbitrary:statistics=rows"))
+        self.assertNotIn(note, self.plan("--tokens", "mean", method="procrustes:rank=arbitrary"))
         self.assertNotIn(note, self.plan(*words))
         self.assertEqual(few["memory_of"], "cpu")
-        self.refused(*self.words("plan", statistics="rows", method="pad"), says=[
-            "--statistics has no effect with method pad"])
-        self.refused(*self.words("plan", statistics="all"), says=["auto moments rows"])
+        self.refused(*self.words("plan", method="pad:statistics=rows"), says=[
+            "statistics has no effect with method pad"])
+        self.refused(*self.words("plan", method="procrustes:statistics=all"), says=["auto moments rows"])
 
     def test_maps_as_factors(self):
         """As many as there will be, however what the rows leave open is filled in."""
-        words = ("--match", "mean", "--statistics", "rows")
         counts = {}
-        for name, more in {"complete": (), "arbitrary": ("--rank", "arbitrary"),
-                           "truncate": ("--rank", "truncate"), "pinv": ("--method", "pinv")}.items():
-            record = self.record(self.carry(*words, *more, out=name))
+        for name, method in {"complete": "procrustes", "arbitrary": "procrustes:rank=arbitrary",
+                             "truncate": "procrustes:rank=truncate", "pinv": "pinv"}.items():
+            words = ("--tokens", "mean", "--method", method + ":statistics=rows")
+            record = self.record(self.carry(*words, out=name))
             counts[name] = sum("factors" in row for row in record["spaces"])
-            planned = json.loads(self.plan("--json", *words, *more))["schedule"]["statistics"]
+            planned = json.loads(self.plan("--json", *words))["schedule"]["statistics"]
             self.assertEqual(planned["factored_maps"], counts[name], name)
-            self.assertEqual(any("--rank arbitrary: the rows" in note for note in record["notes"]),
+            self.assertEqual(any("rank=arbitrary: the rows" in note for note in record["notes"]),
                              name == "arbitrary")
         self.assertLess(counts["complete"], counts["truncate"])
 
@@ -81,16 +81,16 @@ class Plan(PairTest):
         write_safetensors(short / "model.safetensors", {
             name: one for name, one in weights.items() if not name.startswith("blocks.3.")})
         text = self.plan(target=short)
-        self.assertIn("depth        match; target block <- source blocks", text)
+        self.assertIn("depth        divided; target block <- source blocks", text)
         self.assertIn("2 <- ", text)
-        self.refused(*self.words("plan", depth="interpolate", target=short), says=[
-            "4 blocks in the source and 3 in the target", "--depth match"])
+        self.refused(*self.words("plan", depth="stretch", target=short), says=[
+            "4 blocks in the source and 3 in the target", "--depth divided"])
         record = self.record(self.carry(target=short))
-        self.assertEqual(record["depth"]["mode"], "match")
+        self.assertEqual(record["depth"]["mode"], "divided")
         self.assertEqual(len(record["depth"]["similarity"]), 4)
         self.assertEqual(len(record["depth"]["similarity"][0]), 3)
 
-    def test_what_the_calibration_does_not_reach(self):
+    def test_what_the_examples_do_not_reach(self):
         """An encoder's tokens tell nothing about its decoder: refused, unless --partial."""
         model = CASES / "t5_own_head"
         weights = read_safetensors(model / "model.safetensors")
@@ -98,13 +98,13 @@ class Plan(PairTest):
                    if name.endswith("block.0.layer.0.SelfAttention.q.weight")}
         self.assertEqual(len(changed), 2)
         given = dict(source=model, target=model, tuned=self.write("t.safetensors", changed),
-                     calibration=self.write("c.safetensors", {"input_ids": ids(8, 12)}))
+                     examples=self.write("c.safetensors", {"input_ids": ids(8, 12)}))
         self.refused(*self.words("plan", **given), says=[
             "decoder.block.0.layer.0.SelfAttention.q.weight", "decoder_input_ids", "--partial"])
         text = self.plan("--partial", **given)
         self.assertIn("parameters   1 carried", text)
         self.assertIn("note: left behind: decoder.block.*.layer.0.SelfAttention.q.weight: "
-                      "the calibration does not reach decoder.*.q", text)
+                      "the examples do not reach decoder.*.q", text)
 
 
 class Help(support.CommandTest):
@@ -114,8 +114,8 @@ class Help(support.CommandTest):
             self.assertIn(command, general)
             self.assertIn("Usage: theseus " + command, self.theseus(command, "--help").stdout)
         text = self.theseus("transport", "--help").stdout
-        for option in ("source", "tuned", "target", "calibration", "out", "method", "match",
-                       "center", "whiten", "norms", "rank", "depth", "alpha", "batches",
+        for option in ("source", "tuned", "target", "examples", "out", "labelled", "method",
+                       "tokens", "norms", "head", "depth", "alpha", "batches",
                        "batch-size", "seed", "write", "memory", "device", "threads", "json",
                        "quiet", "fresh", "alignment", "save-every"):
             self.assertIn(f"--{option} ", text)

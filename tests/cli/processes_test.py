@@ -140,21 +140,21 @@ class SameResult(Together):
         for name, content in files_of(alone).items():
             if name.endswith(".safetensors"):
                 self.assertTrue((self.here / "pair" / name).read_bytes() == content, name)
-        carried = self.carry(out="carried", source=None, calibration=None,
+        carried = self.carry(out="carried", source=None, examples=None,
                              alignment=self.here / "pair")
         self.assertEqual((carried / "model.safetensors").read_bytes(),
                          (self.alone(batch_size=8) / "model.safetensors").read_bytes())
 
     def test_methods(self):
         """With Grams of both sides, with one Gram, and from weights, without data."""
-        for name, more in (("whitened", {"whiten": 0.5, "batch_size": 8}),
+        for name, more in (("whitened", {"method": "procrustes:whiten=0.5", "batch_size": 8}),
                            ("pinv", {"method": "pinv", "batch_size": 8}),
-                           ("data-free", {"method": "data-free", "calibration": None})):
+                           ("data-free", {"method": "data-free", "examples": None})):
             alone = self.carry(out=f"{name}-alone", **more)
             self.together(2, *self.words(out=name, **more), "--quiet")
             self.assert_same_but_processes(self.here / name, alone, 2)
-        alone = self.carry("--stream", out="stream-alone", batch_size=8)
-        self.together(2, *self.words(out="stream", batch_size=8), "--stream", "--quiet")
+        alone = self.carry("--method", "stream", out="stream-alone", batch_size=8)
+        self.together(2, *self.words(out="stream", batch_size=8), "--method", "stream", "--quiet")
         self.assert_same_but_processes(self.here / "stream", alone, 2)
 
     def test_states_in_files(self):
@@ -308,9 +308,9 @@ class Refused(Together):
         self.assertIn("process 1 of 2 did not reach process 0 at 127.0.0.1", err)
 
     def test_disagreement(self):
-        self.refuse('--center is "not given" for process 0 and ', own={1: ["--center"]})
+        self.refuse('--method is "not given" for process 0 and ', own={1: ["--method", "procrustes:center"]})
         # The same words, other files.
-        words = self.words(calibration="images.safetensors")
+        words = self.words(examples="images.safetensors")
         port, processes = free_port(), []
         for rank, seed in enumerate((1, 2)):
             directory = self.here / str(rank)
@@ -318,7 +318,7 @@ class Refused(Together):
             write_safetensors(directory / "images.safetensors",
                               {"pixel_values": images(16, seed=seed)})
             processes += self.start(2, *words, port=port, ranks=[rank], cwd=directory)
-        self.assert_refused(self.ended(processes), "the calibration is ")
+        self.assert_refused(self.ended(processes), "the set of examples is ")
 
     def test_wrong_input_is_said(self):
         self.refuse("no-such", size=4, words=self.words(target=self.models / "no-such"))
@@ -337,7 +337,7 @@ class Refused(Together):
         self.refuse(["theseus inspect", alone], words=["run", recipe])
         pair = self.carry(out="pair", command="align")
         self.refuse(["--alignment", alone], words=self.words(
-            source=None, calibration=None, alignment=pair))
+            source=None, examples=None, alignment=pair))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ class Recipe(DigitsTest):
 
     def test_same_as_the_command(self):
         """The file, the command line, and the copy of the recipe in the output agree."""
-        typed = self.carry("--alpha", "0.5", "--center", "--method=procrustes")
-        recipe = self.write_recipe("alpha: 0.5  # half\ncenter: yes\nmethod: 'procrustes'\n"
+        typed = self.carry("--alpha", "0.5", "--method=procrustes:center")
+        recipe = self.write_recipe("alpha: 0.5  # half\npartial: no\nmethod: 'procrustes:center'\n"
                                    "json: false\nquiet: true\nwrite: model\n", out="filed")
         done = self.theseus("run", recipe)
         self.assertEqual(done.stdout + done.stderr, "")
@@ -31,11 +31,11 @@ class Recipe(DigitsTest):
         self.assert_same_files(self.here / "filed", self.here / "again")
 
     def test_command_line_takes_precedence(self):
-        recipe = self.write_recipe("alpha: nan\ncenter: true\n")
-        self.theseus("run", recipe, "--alpha=2", "--center=false", "--quiet")
+        recipe = self.write_recipe("alpha: nan\npartial: true\n")
+        self.theseus("run", recipe, "--alpha=2", "--partial=false", "--quiet")
         options = self.record(self.here / "out")["options"]
         self.assertEqual(options["alpha"], "2")
-        self.assertNotIn("center", options)
+        self.assertNotIn("partial", options)
 
     def test_relative_paths(self):
         """From where the recipe lies; else from where the command runs."""
@@ -53,10 +53,10 @@ class Recipe(DigitsTest):
         """A recipe that an output keeps runs from any folder, also where data were named as NAME:PATH."""
         (self.here / "data").mkdir()
         shutil.copytree(self.models / "digits", self.here / "data" / "digits")
-        words = self.words(out="one", calibration="folders:data/digits/val")
+        words = self.words(out="one", examples="folders:data/digits/val")
         self.theseus(*words, "--batch-size", "4", "--batches", "2", "--quiet")
         recipe = self.here / "one" / "recipe.yaml"
-        self.assertIn(f"calibration: folders:{self.here / 'data' / 'digits' / 'val'}", recipe.read_text())
+        self.assertIn(f"examples: folders:{self.here / 'data' / 'digits' / 'val'}", recipe.read_text())
         elsewhere = self.here / "elsewhere"
         elsewhere.mkdir()
         self.theseus("run", recipe, "--out", self.here / "two", "--quiet", cwd=elsewhere)
@@ -97,7 +97,7 @@ class Recipe(DigitsTest):
     def test_bad_values(self):
         for text, says in [("alpha: .nan\n", "'.nan' is not a number"),
                            ("alpha: nan\n", "'nan' is not a finite number"),
-                           ("stream: maybe\n", "line 8: stream is 'maybe'; expected true or false"),
+                           ("partial: maybe\n", "line 8: partial is 'maybe'; expected true or false"),
                            ("write: true\n", "--write: 'true' is none of: model update adapter")]:
             with self.subTest(text=text):
                 recipe = self.write_recipe(text)

@@ -47,7 +47,7 @@ class Rounding(support.CommandTest):
         updates = {}
         for size in (1, 2, 3, 16):
             self.theseus("transport", "--source", source, "--tuned", tuned, "--target", target,
-                         "--calibration", inputs, "--batch-size", size, "--write", "update",
+                         "--examples", inputs, "--batch-size", size, "--write", "update",
                          "--partial", "--threads", 1, "--out", self.here / f"of{size}", "--quiet")
             updates[size] = read_safetensors(self.here / f"of{size}" / "update.safetensors")
         for size in (1, 2, 3):

@@ -14,27 +14,32 @@ class Options(PairTest):
     def test_words(self):
         for option, word, says in [
                 ("method", "magic", ["unknown method 'magic'", "procrustes"]),
-                ("match", "magic", ["unknown matcher 'magic'", "grid"]),
+                ("tokens", "magic", ["unknown matcher 'magic'", "grid"]),
                 ("norms", "magic", "'magic' is none of: diagonal rotate skip"),
-                ("rank", "magic", "'magic' is none of: complete arbitrary truncate"),
-                ("depth", "magic", "'magic' is none of: match repeat interpolate"),
+                ("method", "procrustes:rank=magic", "'magic' is none of: complete arbitrary truncate"),
+                ("depth", "magic", "'magic' is none of: divided whole stretch"),
                 ("write", "magic", "'magic' is none of: model update adapter"),
                 ("device", "magic", ["unknown device 'magic'", "cpu cuda"]),
                 ("memory", "lots", ["--memory: 'lots' is not a size", "8GB", "1.5G"]),
                 *(("memory", size, f"--memory: '{size}' is not a size")
                   for size in ("-1", "-2GB", "nan", "inf", "0", "0GB", "GB", "2GX", "2iB", "1e30GB")),
                 ("method", "procustes", "did you mean 'procrustes'?"),
-                ("match", "gird", ["unknown matcher 'gird'", "grid"]),
+                ("tokens", "gird", ["unknown matcher 'gird'", "grid"]),
                 ("norms", "diagnal", "did you mean 'diagonal'?"),
-                ("depth", "intrepolate", "did you mean 'interpolate'?"),
+                ("depth", "strech", "did you mean 'stretch'?"),
+                ("head", "magic", "'magic' is none of: leave carry"),
+                ("head", "fit", ["--head fit", "--head carry"]),
                 ("write", "modle", "did you mean 'model'?"),
                 ("output-dtype", "flaot32", "did you mean 'float32'?"),
                 ("dtype", "flaot16", "did you mean 'float16'?"),
                 ("device", "gpu", "where cuda is a GPU"),
                 ("alpha", "nan", "--alpha: 'nan' is not a finite number"),
                 ("alpha", "x", "--alpha: 'x' is not a number"),
-                ("whiten", "0.7", "--whiten: '0.7' is not from 0 to 0.5"),
-                ("whiten", "nan", "--whiten: 'nan' is not a finite number"),
+                ("method", "procrustes:whiten=0.7", "from 0 to 0.5, found 0.7"),
+                ("method", "procrustes:whiten=nan", "whiten='nan' is not a number"),
+                ("method", "procrustes:whiten", "whiten='' is not a number"),
+                ("method", "procrustes:center=1", "center takes no value"),
+                ("method", "procrustes:centre", "did you mean 'center'?"),
                 ("batches", "0", "--batches: Value 0 not in range 1"),
                 ("batch-size", "-3", "--batch-size: Value -3 not in range 1"),
                 ("threads", "0", "--threads: Value 0 not in range 1"),
@@ -51,22 +56,22 @@ class Options(PairTest):
 
     def test_required(self):
         self.refused(*self.words(source=None), says=["--source is required", "_name_or_path"])
-        self.refused(*self.words(calibration=None), says=["--calibration is required", "procrustes"])
+        self.refused(*self.words(examples=None), says=["--examples is required", "procrustes"])
         for option in ("tuned", "target"):
             self.refused(*self.words(**{option: None}), says=f"--{option} is required")
 
     def test_without_effect(self):
         """An option that the method ignores, and methods that cannot do it."""
-        self.refused(*self.words(method="pinv", whiten="0.2"), says=[
-            "--whiten has no effect with method pinv", "procrustes"])
-        self.refused(*self.words(ridge="0.2"), says=["--ridge has no effect", "pinv-tikhonov"])
+        self.refused(*self.words(method="pinv:whiten=0.2"), says=[
+            "whiten has no effect with method pinv", "procrustes"])
+        self.refused(*self.words(method="procrustes:ridge=0.2"), says=["ridge has no effect", "pinv-tikhonov"])
         self.refused(*self.words(method="permutation"), says=[
             "needs equal widths", "48", "96", "procrustes"])
-        self.refused(*self.words(method="pad", match="grid"), says=[
-            "--match has no effect with method pad", "no blocks are matched"])
+        self.refused(*self.words(method="pad", tokens="grid"), says=[
+            "--tokens has no effect with method pad", "no blocks are matched"])
         self.refused(*self.words(shots="2", batches="2"), says="--batches has no effect with --shots")
         self.refused(*self.words(split="not test"), says="unknown split 'not test'")
-        self.refused(*self.words(match="tokens", write="adapter"), says=[
+        self.refused(*self.words(tokens="text", write="adapter"), says=[
             "--write adapter needs an adapter as --tuned", "--write model or update"])
 
     def test_numbers(self):
@@ -74,7 +79,7 @@ class Options(PairTest):
         for command, option, value in (
                 ("transport", "--save-every", "nan"), ("transport", "--save-every", "inf"),
                 ("align", "--save-every", "-1"), ("imitate", "--save-every", "1e999"),
-                ("transport", "--ridge", "nan"), ("imitate", "--map-ridge", "nan"),
+                ("imitate", "--map-ridge", "nan"),
                 ("imitate", "--fit-ridge", "inf"), ("imitate", "--alpha", "nan")):
             done = self.refused(*self.words(command), f"{option}={value}", says=[option, value])
             self.assertLess(len(done.stderr), 200)
@@ -165,7 +170,7 @@ class Models(PairTest):
             self.refused(*self.words(**{side: "nowhere"}), says=[
                 "nowhere", "No such file", f"opening the {side}"])
         self.refused(*self.words(tuned="nowhere"), says=["reading the tuned model nowhere"])
-        self.refused(*self.words(calibration="nowhere"), says=["no such file or folder", "preparing the calibration from nowhere"])
+        self.refused(*self.words(examples="nowhere"), says=["no such file or folder", "preparing the examples of nowhere"])
 
     def test_families(self):
         self.refused(*self.words(source=CASES / "vit_bare"), says=[
@@ -197,8 +202,8 @@ class Models(PairTest):
         """A head that came whole has no place in another model's adapter: known before the work."""
         text = self.write("text.safetensors", {"input_ids": ids(8, 8)})
         bert = CASES / "adapted_bert"
-        given = dict(source=bert, target=bert, tuned=CASES / "adapted_bert_adapter", calibration=text)
-        self.refused(*self.words(**given), "--heads", says=[
+        given = dict(source=bert, target=bert, tuned=CASES / "adapted_bert_adapter", examples=text)
+        self.refused(*self.words(**given), "--head", "carry", says=[
             "replaces classifier.", "as a whole", "--write model"])
 
     def test_vocabularies(self):
@@ -206,21 +211,21 @@ class Models(PairTest):
         text = self.write("text.safetensors", {"input_ids": ids(4, 8)})
         other = self.model("llama3_rope", "other")
         given = dict(source=CASES / "adapted_llama", tuned=CASES / "adapted_llama_adapter",
-                     target=other, calibration=text)
+                     target=other, examples=text)
         tokenizers = [{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}}},
                       {"model": {"type": "BPE", "vocab": {"a": 1, "b": 0}}}]
         source = self.model("adapted_llama", "source")
         for place, content in zip((source, other), tokenizers):
             (place / "tokenizer.json").write_text(json.dumps(content))
         self.refused(*self.words(**{**given, "source": source}), says=[
-            "the tokenizers differ (tokenizer.json)", "--match mean", "source/input_ids"])
+            "the tokenizers differ (tokenizer.json)", "--tokens mean", "source/input_ids"])
         change_json(other / "config.json", {"vocab_size": 61})
         weights = read_safetensors(other / "model.safetensors")
         table = weights["model.embed_tokens.weight"]
         weights["model.embed_tokens.weight"] = tensor("F32", [61, 64], [*table.values(), *[0.0] * 64])
         write_safetensors(other / "model.safetensors", weights)
         self.refused(*self.words(**given), says=[
-            "the vocabularies differ (60 in the source, 61 in the target)", "--match mean"])
+            "the vocabularies differ (60 in the source, 61 in the target)", "--tokens mean"])
 
 
 class Calibration(PairTest):
@@ -241,7 +246,7 @@ class Calibration(PairTest):
                 ({"source/pixel_values": good, "target/pixel_values": images(3)},
                  "2 sequences for the source and 3 for the target")]:
             with self.subTest(says=says):
-                self.refused(*self.words(calibration=self.write("bad.safetensors", tensors)),
+                self.refused(*self.words(examples=self.write("bad.safetensors", tensors)),
                              says=says)
 
 

@@ -59,33 +59,65 @@ class Output(PairTest):
     def test_stream(self):
         """What is added to the residual stream goes by its map, and nothing else changes."""
         many = self.write("many.safetensors", {"pixel_values": images(64)})
-        pair = self.carry("--stream", out="pair", command="align", calibration=many)
+        pair = self.carry("--method", "stream", out="pair", command="align", examples=many)
         maps = {name: tensor for file in pair.glob("maps-*.safetensors")
                 for name, tensor in read_safetensors(file).items()}
         for block in range(4):
             stream = maps[f"visual.{block}.mlp_in_raw"].values()
             self.assertEqual(maps[f"visual.{block}.attn_out"].values(), stream)
             self.assertEqual(maps[f"visual.{block}.mlp_out"].values(), stream)
-        carried = self.carry("--write", "update", out="carried", source=None, calibration=None,
+        carried = self.carry("--write", "update", out="carried", source=None, examples=None,
                              alignment=pair) / "update.safetensors"
-        direct = self.carry("--write", "update", "--stream", out="direct",
-                            calibration=many) / "update.safetensors"
+        direct = self.carry("--write", "update", "--method", "stream", out="direct",
+                            examples=many) / "update.safetensors"
         self.assertEqual(carried.read_bytes(), direct.read_bytes())
-        self.assertTrue(self.record(carried.parent)["stream"])
+        self.assertEqual(self.record(carried.parent)["method"], "stream")
         stream = read_safetensors(direct)
-        plain = read_safetensors(self.carry("--write", "update", out="plain", calibration=many)
+        plain = read_safetensors(self.carry("--write", "update", out="plain", examples=many)
                                  / "update.safetensors")
         changed = {name for name in plain if plain[name].values() != stream[name].values()}
         self.assertEqual(changed, {name for name in plain if ".proj." in name or ".fc2." in name})
-        self.refused(*self.words(out="no", method="pad", calibration=None), "--stream",
-                     says="--stream has no effect with method pad")
-        self.refused(*self.words(out="no", source=None, calibration=None, alignment=pair), "--stream",
-                     says="--stream belongs to the making of the maps")
+        self.refused(*self.words(out="no", method="pad:stream", examples=None),
+                     says="stream has no effect with method pad")
+        self.refused(*self.words(out="no", source=None, examples=None, alignment=pair),
+                     "--method", "stream", says="--method belongs to the making of the maps")
+
+    def test_adapter_of_a_rank(self):
+        """Of a whole tuned model: with all of the rank it does what the model does, with less it says how much."""
+        inputs = self.models / "images.safetensors"
+        model = self.forward(self.carry(out="model"), inputs)["logits"]
+        kept = []
+        for rank in (1, 4, 96):
+            out = self.carry("--lora", rank, out=f"r{rank}")
+            self.assertEqual(json.loads((out / "adapter_config.json").read_text())["r"], rank)
+            record = self.record(out)
+            kept.append(record["adapter"]["kept"])
+            self.assertIn(f"an adapter of rank {rank} holds", " ".join(record["notes"]))
+        self.assertLess(kept[0], kept[1])
+        self.assertLess(kept[1], 1)
+        self.assertAlmostEqual(kept[2], 1, places=5)
+        ours = self.forward(self.models / "wide", inputs, "--adapter", self.here / "r96")["logits"]
+        self.assertLess(support.largest_difference(ours, model), 1e-4 * max(map(abs, model.values())))
+        self.refused(*self.words(lora=4, write="model", out="no"), says=["--lora is the rank of an adapter"])
+
+    def test_adapter_of_another_rank(self):
+        """Of an adapter: padded, or the nearest of less."""
+        base, adapter = CASES / "adapted_llama", CASES / "adapted_llama_adapter"
+        words = ["transport", "--source", base, "--tuned", adapter, "--target", base, "--method", "copy",
+                 "--head", "carry", "--quiet", "--threads", "1"]
+        self.theseus(*words, "--lora", "12", "--out", self.here / "more")
+        self.theseus("forward", base, "--golden", adapter / "golden.safetensors", "--adapter",
+                     self.here / "more")
+        self.theseus(*words, "--lora", "1", "--out", self.here / "less")
+        shapes = {one.shape[0] for name, one in read_safetensors(
+            self.here / "less" / "adapter_model.safetensors").items() if "lora_A" in name}
+        self.assertEqual(shapes, {1})
+        self.assertTrue(0.1 < self.record(self.here / "less")["adapter"]["kept"] < 1)
 
     def test_dtype(self):
         """The maps of what bfloat16 computes are near those of float32, and the record says so."""
         many = self.write("many.safetensors", {"pixel_values": images(64)})
-        plain, rounded = (self.carry("--write", "update", "--dtype", dtype, out=dtype, calibration=many)
+        plain, rounded = (self.carry("--write", "update", "--dtype", dtype, out=dtype, examples=many)
                           for dtype in ("float32", "bfloat16"))
         self.assertEqual(self.record(rounded)["dtype"], "bfloat16")
         self.assertEqual(self.record(plain)["dtype"], "float32")
@@ -94,14 +126,14 @@ class Output(PairTest):
             off = math.dist(ours[name].values(), theirs[name].values()) / math.hypot(*ours[name].values())
             self.assertGreater(off, 1e-4, name)
             self.assertLess(off, 0.2, name)  # 0.10: narrow models, whose weak directions turn
-        pair = self.carry("--dtype", "bfloat16", out="pair", command="align", calibration=many)
-        carried = self.carry("--write", "update", out="carried", source=None, calibration=None,
+        pair = self.carry("--dtype", "bfloat16", out="pair", command="align", examples=many)
+        carried = self.carry("--write", "update", out="carried", source=None, examples=None,
                              alignment=pair)
         self.assertEqual(self.record(carried)["dtype"], "bfloat16")  # of the maps
         self.assertIn("half precision", " ".join(self.record(rounded)["notes"]))
         self.assertEqual((carried / "update.safetensors").read_bytes(),
                          (rounded / "update.safetensors").read_bytes())
-        self.refused(*self.words(out="no", method="pad", calibration=None), "--dtype", "bfloat16",
+        self.refused(*self.words(out="no", method="pad", examples=None), "--dtype", "bfloat16",
                      says="--dtype has no effect with method pad")
         self.refused(*self.words(out="no"), "--dtype", "tf32", says="--dtype tf32 is for GPUs")
         self.refused(*self.words(out="no"), "--dtype", "int8", says="known: float32 bfloat16 float16 tf32")
@@ -117,7 +149,7 @@ class Output(PairTest):
                 if "norm" in one and one.endswith("bias")}))
         # With few rows for its directions a map would amplify the rounding of the forward passes.
         many = self.write("many.safetensors", {"pixel_values": images(64)})
-        given = dict(source=models["base"], tuned=models["tuned"], target=models["wide"], calibration=many)
+        given = dict(source=models["base"], tuned=models["tuned"], target=models["wide"], examples=many)
         updates = [read_safetensors(self.carry("--write", "update", "--norms", "rotate",
                                                out=f"b{size}", batch_size=size, **given)
                                     / "update.safetensors") for size in (16, 1)]
@@ -150,7 +182,7 @@ class Output(PairTest):
             shutil.copytree(self.models / name, place / name)
         shutil.copy(self.models / "images.safetensors", place)
         self.theseus("transport", "--source", "base/", "--tuned", "./tuned", "--target",
-                     "wide/model.safetensors", "--calibration", "images.safetensors", "--out",
+                     "wide/model.safetensors", "--examples", "images.safetensors", "--out",
                      "new/", "--threads", "1", "--quiet", cwd=place)
         self.theseus("inspect", place / "new")
         self.theseus("inspect", place / "base")
@@ -206,7 +238,7 @@ class Tuned(PairTest):
                           {"head.weight": self.tuned()["head.weight"].changed(0, 3.0)})
         self.refused(*self.words(tuned=head), says=["nothing of this update can be carried",
                                                     "theseus plan"])
-        out = self.carry("--write", "update", "--heads", tuned=head, out="h")
+        out = self.carry("--write", "update", "--head", "carry", tuned=head, out="h")
         self.assertEqual(list(read_safetensors(out / "update.safetensors")), ["head.weight"])
 
 
@@ -218,7 +250,7 @@ class Text(PairTest):
     def words(self, command="transport", out="out", **changed):
         return super().words(command, out, **{
             "source": CASES / "adapted_llama", "tuned": CASES / "adapted_llama_adapter",
-            "target": CASES / "llama3_rope", "calibration": self.text, **changed})
+            "target": CASES / "llama3_rope", "examples": self.text, **changed})
 
     def test_adapter(self):
         out = self.carry()
@@ -259,9 +291,9 @@ class Text(PairTest):
         """Other lengths do not pair by token, and do by their mean."""
         own = self.write("own.safetensors", {"source/input_ids": ids(24, 16),
                                              "target/input_ids": ids(24, 10)})
-        self.refused(*self.words(calibration=own), says=["pair one to one", "--match mean"])
-        out = self.carry("--match", "mean", calibration=own)
-        self.assertEqual(self.record(out)["match"], {"decoder": "mean"})
+        self.refused(*self.words(examples=own), says=["pair one to one", "--tokens mean"])
+        out = self.carry("--tokens", "mean", examples=own)
+        self.assertEqual(self.record(out)["tokens"], {"decoder": "mean"})
 
 
 def write_torch(path, name, one):

@@ -91,10 +91,10 @@ class NamedBase(PairTest):
         adapter = self.here / "adapter"
         shutil.copytree(DORA, adapter)
         change_json(adapter / "adapter_config.json", {"base_model_name_or_path": str(DORA_BASE)})
-        words = ["transport", "--tuned", adapter, "--target", DORA_BASE, "--method", "identity"]
+        words = ["transport", "--tuned", adapter, "--target", DORA_BASE, "--method", "copy"]
         said = self.theseus(*words, "--out", self.here / "out").stdout
         self.assertIn("base_model_name_or_path", said)
-        self.refused("imitate", "--tuned", DORA, "--target", DORA_BASE, "--calibration", "x", "--out",
+        self.refused("imitate", "--tuned", DORA, "--target", DORA_BASE, "--examples", "x", "--out",
                      self.here / "o", says=["--source is required"])
 
 
@@ -120,7 +120,7 @@ class AnotherBase(PairTest):
             change_json(tuned / "adapter_config.json", {"base_model_name_or_path": str(name)})
             base = source or DORA_BASE
             words = [command, "--source", base, "--tuned", tuned, "--target", DORA_BASE, "--method",
-                     "identity", *(["--out", self.here / "out"] if command == "transport" else [])]
+                     "copy", *(["--out", self.here / "out"] if command == "transport" else [])]
         said = self.theseus(*words).stdout
         if command == "transport":
             self.assertEqual(self.SAYS in said,
@@ -194,15 +194,15 @@ class Quantised(PairTest):
 
 
 class Dora(support.CommandTest):
-    """PEFT recorded what the adapter computes: `theseus verify` compares with that."""
+    """PEFT recorded what the adapter computes: `theseus forward --golden` compares with that."""
 
     def words(self, *more, tuned=DORA):
         return ["transport", "--source", DORA_BASE, "--tuned", tuned, "--target", DORA_BASE,
-                "--method", "identity", "--heads", "--out", self.here / "out", *more]
+                "--method", "copy", "--head", "carry", "--out", self.here / "out", *more]
 
     def test_forward(self):
         golden = DORA / "golden.safetensors"
-        self.theseus("verify", DORA_BASE, "--golden", golden, "--adapter", DORA)
+        self.theseus("forward", DORA_BASE, "--golden", golden, "--adapter", DORA)
 
     def test_it_is_carried_as_whole_weights(self):
         """Onto its own base, unchanged: the merged model computes what PEFT computes."""

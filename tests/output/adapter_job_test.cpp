@@ -103,7 +103,7 @@ TEST(AdapterJob, GoesByTheStreamsMapLikeItsProduct) {
 
 TEST(AdapterJob, SaysWhereTheStreamMakesNoDifference) {
   const c10::NoGradGuard no_gradients;
-  const std::string note = "--stream makes no difference";
+  const std::string note = "method stream makes no difference";
   for (const auto* module : {"q_proj", "o_proj"}) {
     const tests::ScratchDir scratch;
     auto options = widened_llama(scratch);

@@ -58,9 +58,9 @@ TEST(DepthJob, InterpolatesLikeAStretchedSource) {
     tests::deepen(planted.target, scratch / "deep", kBlocks);
     auto options = tests::planted_job(planted, scratch.path(), 64);
     options.target = scratch / "deep";
-    options.align.depth = Depth::kInterpolate;
+    options.align.depth = Depth::kStretch;
     const auto record = tests::run(options);
-    EXPECT_EQ(record.at("depth").at("mode"), "interpolate");
+    EXPECT_EQ(record.at("depth").at("mode"), "stretch");
     const auto found = tests::update_of(options.out);
 
     tests::restack(planted.source, scratch / "long", kBlocks, stretched);
@@ -118,7 +118,7 @@ Tensors by_hand(const JobOptions& options, const fs::path& alignment_path) {
 void expect_matched(JobOptions options, const fs::path& scratch) {
   const auto record = tests::run(options);
   const auto& depth = record.at("depth");
-  EXPECT_EQ(depth.at("mode"), "match");
+  EXPECT_EQ(depth.at("mode"), "divided");
   EXPECT_FALSE(depth.at("similarity").empty());
   const auto found = tests::update_of(options.out);
   options.out = scratch / "alignment";
@@ -167,7 +167,7 @@ TEST(DepthJob, MatchesShallowerTargets) {
     options.tuned = scratch / "deep_tuned";
     options.target = planted.source;
     expect_matched(options, scratch.path());
-    options.align.depth = Depth::kInterpolate;
+    options.align.depth = Depth::kStretch;
     options.out = scratch / "refused";
     tests::expect_parts(
         tests::error_of([&] { tests::run(options); }), "at least as deep", "--depth match");

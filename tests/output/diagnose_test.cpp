@@ -165,7 +165,7 @@ TEST(Diagnose, Refuses) {
   auto options = job_of(scratch, Planting::kWidened, 1);
   tests::expect_parts(tests::error_of([&] { diagnose(options); }), "one sequence", "held out");
   options.calibration.clear();
-  tests::expect_parts(tests::error_of([&] { diagnose(options); }), "needs a calibration");
+  tests::expect_parts(tests::error_of([&] { diagnose(options); }), "needs --examples");
 }
 
 }  // namespace

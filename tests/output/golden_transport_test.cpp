@@ -111,7 +111,7 @@ class Golden {
     options.fresh = true;
     options.write = "update";
     options.norms = transport::Norms::kRotate;
-    options.align.match = run.match;
+    options.align.tokens = run.match;
     options.align.maps.center = run.centred;
     options.align.maps.whiten = run.whiten;
     options.align.sampling.batch_size = 256;

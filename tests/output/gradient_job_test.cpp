@@ -193,7 +193,7 @@ TEST_F(GradientJob, OutputsByGradientsBetweenDepths) {
   tests::deepen(options.target, scratch_ / "deep", blocks);
   options.target = scratch_ / "deep";
   options.align.method = "gradient-output";
-  for (const auto depth : {transport::Depth::kMatch, transport::Depth::kInterpolate}) {
+  for (const auto depth : {transport::Depth::kDivided, transport::Depth::kStretch}) {
     options.align.depth = depth;
     const auto found = update(options);
     std::set<int64_t> stages;
@@ -240,7 +240,7 @@ TEST_F(GradientJob, Adapters) {
   tests::expect_parts(
       tests::error_of([&] { tests::run(options); }), "a mask leaves no factors", "--write model");
   options.write = "update";
-  options.align.method = "identity";
+  options.align.method = "copy";
   const auto masked = update(options);
   options.mask = Mask::kNone;
   options.labels = false;
@@ -295,11 +295,11 @@ TEST_F(GradientJob, Refusals) {
   options.align.method = "procrustes";
   options.mask = Mask::kNormal;
   options.labels = false;
-  tests::expect_parts(tests::error_of([&] { tests::run(options); }), "--mask", "--labels");
+  tests::expect_parts(tests::error_of([&] { tests::run(options); }), "--mask", "--labelled");
   options.labels = true;
   options.calibration.clear();
   options.align.method = "gradient-output";
-  tests::expect_parts(tests::error_of([&] { tests::run(options); }), "--calibration is required");
+  tests::expect_parts(tests::error_of([&] { tests::run(options); }), "--labelled is required");
   options = job("source", "target", false);
   options.mask = Mask::kNormal;
   const auto nothing = [](double, double, const std::string&) {};
@@ -350,6 +350,17 @@ TEST(MethodWords, SetOptions) {
   tests::expect_parts(error("procrustes:whiten=a"), "whiten='a' is not a number");
   tests::expect_parts(error("procrustes:whiten=0.7"), "from 0 to 0.5");
   tests::expect_parts(error("procrustes:ridge=1"), "ridge has no effect with method procrustes");
+  EXPECT_EQ(method_words(job.align), "pinv-tikhonov:ridge=0.001");
+  job = {};
+  set_method("stream:statistics=rows:rank=truncate", job);
+  EXPECT_EQ(job.align.statistics, transport::Statistics::kRows);
+  EXPECT_EQ(job.align.maps.rank, maps::Rank::kTruncate);
+  EXPECT_TRUE(job.align.maps.stream);
+  EXPECT_EQ(method_words(job.align), "stream:rank=truncate:statistics=rows");
+  set_method("procrustes", job);
+  EXPECT_FALSE(job.align.maps.stream);
+  set_method("pinv:stream", job);
+  EXPECT_EQ(method_words(job.align), "pinv:stream:rank=truncate:statistics=rows");
   set_method("procrustes:stream", job);
   EXPECT_TRUE(job.align.maps.stream);
   tests::expect_parts(error("gradient-output:stream"), "stream has no effect with method gradient");

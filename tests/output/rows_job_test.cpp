@@ -36,7 +36,7 @@ class Few {
     }
     options_ = tests::planted_job(planted_, scratch_.path());
     options_.calibration = scratch_ / "few.safetensors";
-    options_.align.match = text ? "" : "mean";
+    options_.align.tokens = text ? "" : "mean";
     tests::write_inputs(options_.calibration, batch);
   }
 

@@ -245,7 +245,7 @@ TEST(TransportJob, RefusesWhatDoesNotBelongTogether) {
       refused([&](auto& job) { job.target = other.target; }), "vit", "bert", "one family");
   tests::expect_parts(refused([&](auto& job) { job.tuned = other.tuned; }), "not a tune");
   tests::expect_parts(refused([&](auto& job) { job.tuned = job.source; }), "changes nothing");
-  tests::expect_parts(refused([&](auto& job) { job.calibration.clear(); }), "needs a calibration");
+  tests::expect_parts(refused([&](auto& job) { job.calibration.clear(); }), "needs examples");
   tests::expect_parts(refused([&](auto& job) { job.write = "adapter"; }), "--write adapter");
   tests::expect_parts(refused([&](auto& job) { job.align.memory = 1000; }), "one block", "MB");
   tests::expect_parts(refused([&](auto& job) { job.out = scratch.path(); }), "is or holds");

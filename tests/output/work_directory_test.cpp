@@ -17,10 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-Identity on(const std::string& device, const std::string& calibration = "xxh3:1") {
+Identity on(const std::string& device, const std::string& examples = "xxh3:1") {
   return [=] {
     return ordered_json{
-        {"version", "1"}, {"device", device}, {"inputs", {{"the calibration", calibration}}}};
+        {"version", "1"}, {"device", device}, {"inputs", {{"the set of examples", examples}}}};
   };
 }
 
@@ -31,6 +31,23 @@ void leave_work(const fs::path& out) {
   work.keep();
   write_text(work.path() / kSolvedFile, "all maps are there\n");
   write_text(work.staged() / "config.json", "half");
+}
+
+TEST(Identity, KnowsTheWordsOfAnEarlierTheseus) {
+  const auto old = ordered_json::parse(
+      R"({"options": {"match": "tokens", "depth": "repeat", "heads": "true", "method": "identity",
+          "labels": "true", "alpha": "2"}, "inputs": {"the calibration": "xxh3:1"}})");
+  const auto now = ordered_json::parse(
+      R"({"inputs": {"the set of examples": "xxh3:1"}, "options": {"alpha": "2", "method": "copy",
+          "tokens": "text", "depth": "whole", "head": "carry"}})");
+  EXPECT_EQ(nlohmann::json(comparable(old)), nlohmann::json(now));
+}
+
+// What had no new name is refused by its own.
+TEST(Identity, NamesAnOptionThatIsGone) {
+  const auto old = ordered_json::parse(R"({"options": {"center": "true"}, "inputs": {}})");
+  const auto now = ordered_json::parse(R"({"options": {"method": "procrustes:center"}})");
+  EXPECT_EQ(difference(comparable(old), now).what, "center was true and is now not given");
 }
 
 TEST(WorkDirectory, GoesOnWithAnotherDeviceAndSaysSo) {
@@ -52,7 +69,7 @@ TEST(WorkDirectory, AChangedInputIsNotCalledAnotherCommand) {
   const auto message =
       tests::error_of([&] { WorkDirectory(scratch / "out", on("cuda", "xxh3:2"), false); });
   tests::expect_parts(
-      message, "unfinished work of other inputs", "the calibration has changed since",
+      message, "unfinished work of other inputs", "the set of examples has changed since",
       "as they were", "--fresh");
   EXPECT_TRUE(WorkDirectory(scratch / "out", on("cuda", "xxh3:2"), true).staged().has_filename());
 }

@@ -50,7 +50,7 @@ TEST(Document, WrongTypesAreRefusedWithTheirPlace) {
       refusal(R"({"kind": "diagnose", "reasons": [3]})"), "reasons: expected a list of texts");
   expect_parts(
       refusal(R"({"theseus": "1", "spaces": [], "parameters": [],
-                  "depth": {"mode": "match", "similarity": [[1, 2], [3]]}})"),
+                  "depth": {"mode": "divided", "similarity": [[1, 2], [3]]}})"),
       "similarity: expected rows of numbers, equally long");
 }
 

@@ -50,7 +50,7 @@ std::vector<std::pair<Sequences, Sequences>> pairs_for(const std::string& name) 
   if (name == "mean" || name == "cls") {
     pairs.emplace_back(text(7, 6, 1), text(9, 5, 2));
   }
-  if (name != "tokens") {
+  if (name != "text") {
     pairs.emplace_back(image(3, 6, 1), image(5, 5, 2));
     pairs.emplace_back(image(5, 6, 1), image(2, 5, 2));
   }
@@ -201,7 +201,7 @@ TEST(Linear, ResamplesToTheTargetsLength) {
 
 TEST(Tokens, PairOnlyWithTheSameLengthAndPadding) {
   const auto error = [](const Sequences& source, const Sequences& target) {
-    return tests::error_of([&] { matcher("tokens").match(source, target); });
+    return tests::error_of([&] { matcher("text").match(source, target); });
   };
   tests::expect_parts(error(text(7, 6, 1), text(9, 5, 2)), "7 tokens", "of 9");
   auto left = text(7, 5, 2);

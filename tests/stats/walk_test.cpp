@@ -112,7 +112,7 @@ TEST(Walk, GivesTheSameMomentsInAnyGroups) {
     SCOPED_TRACE(name);
     const tests::ScratchDir scratch;
     const auto planted = tests::plant(name, tests::Planting::kWidened, scratch.path());
-    Fixture fixture(planted.source, planted.target, transport::Depth::kMatch);
+    Fixture fixture(planted.source, planted.target, transport::Depth::kDivided);
     expect_groups_do_not_matter(fixture);
   }
 }
@@ -124,11 +124,11 @@ TEST(Walk, GivesTheSameMomentsInAnyGroupsWhereDepthsDiffer) {
     const tests::ScratchDir scratch;
     const auto planted = tests::plant(name, tests::Planting::kWidened, scratch.path());
     tests::deepen(planted.target, scratch / "deep", 5);
-    for (const auto depth : {transport::Depth::kMatch, transport::Depth::kInterpolate}) {
+    for (const auto depth : {transport::Depth::kDivided, transport::Depth::kStretch}) {
       Fixture deeper(planted.source, scratch / "deep", depth);
       expect_groups_do_not_matter(deeper);
     }
-    Fixture shallower(scratch / "deep", planted.source, transport::Depth::kMatch);
+    Fixture shallower(scratch / "deep", planted.source, transport::Depth::kDivided);
     expect_groups_do_not_matter(shallower);
   }
 }
@@ -141,7 +141,7 @@ TEST(Walk, PairsTheRowsOfEverySpace) {
     SCOPED_TRACE(name);
     const tests::ScratchDir scratch;
     const auto planted = tests::plant(name, tests::Planting::kWidened, scratch.path());
-    Fixture fixture(planted.source, planted.target, transport::Depth::kMatch);
+    Fixture fixture(planted.source, planted.target, transport::Depth::kDivided);
     std::set<std::string> seen;
     for (const auto& [stage, moments] : fixture.run({{0, fixture.stages()}})) {
       for (const auto& [space, pair] : moments) {
@@ -166,7 +166,7 @@ TEST(Walk, LeavesTheStatesOfAWholePass) {
     SCOPED_TRACE(name);
     const tests::ScratchDir scratch;
     const auto planted = tests::plant(name, tests::Planting::kWidened, scratch.path());
-    Fixture fixture(planted.source, planted.target, transport::Depth::kMatch);
+    Fixture fixture(planted.source, planted.target, transport::Depth::kDivided);
     auto source = model::Model::open(planted.source);
     auto& target = fixture.target();
     Walk walk(source, target, fixture.route(), {.matchers = {}, .grams = {}, .observed = {}});
@@ -193,7 +193,7 @@ TEST(Walk, SaysWhichModelABatchDoesNotFit) {
   auto source = model::Model::open(planted.source);
   auto target = model::Model::open(planted.target);
   const auto route = transport::make_route(
-      source.architecture(), target.architecture(), transport::Depth::kMatch, {});
+      source.architecture(), target.architecture(), transport::Depth::kDivided, {});
   Walk walk(source, target, route, {.matchers = {}, .grams = {}, .observed = {}});
   WalkState state;
   std::map<int64_t, Moments> moments;

@@ -39,7 +39,7 @@ void expect_block_by_block(const stats::Route& route, int64_t blocks) {
 }
 
 TEST(Depth, GoesBlockByBlockWhereDepthsAreEqual) {
-  const auto route = make_route(towers({3}), towers({3}), Depth::kMatch, {});
+  const auto route = make_route(towers({3}), towers({3}), Depth::kDivided, {});
   expect_block_by_block(route, 3);
   for (int64_t i = 0; i < 3; ++i) {
     EXPECT_TRUE(route.source[static_cast<size_t>(i)].own());
@@ -50,7 +50,7 @@ TEST(Depth, GoesBlockByBlockWhereDepthsAreEqual) {
 }
 
 TEST(Depth, StretchesTwelveToTwentyFourAsThePaperDoes) {
-  const auto route = make_route(towers({12}), towers({24}), Depth::kInterpolate, {});
+  const auto route = make_route(towers({12}), towers({24}), Depth::kStretch, {});
   expect_block_by_block(route, 24);
   for (int64_t i = 0; i < 12; ++i) {
     const auto& own = route.source[static_cast<size_t>(2 * i)];
@@ -67,7 +67,7 @@ TEST(Depth, StretchesTwelveToTwentyFourAsThePaperDoes) {
 TEST(Depth, StretchesUnevenly) {
   using Parts = std::vector<std::pair<int64_t, double>>;
   const auto parts = [](int64_t from, int64_t to) {
-    const auto route = make_route(towers({from}), towers({to}), Depth::kInterpolate, {});
+    const auto route = make_route(towers({from}), towers({to}), Depth::kStretch, {});
     expect_block_by_block(route, to);
     std::vector<Parts> result;
     for (const auto& block : route.source) {
@@ -92,7 +92,7 @@ TEST(Depth, StretchesUnevenly) {
 TEST(Depth, RefusesToStretchToFewer) {
   tests::expect_parts(
       tests::error_of([] {
-        make_route(towers({2, 4}), towers({2, 3}), Depth::kInterpolate, {});
+        make_route(towers({2, 4}), towers({2, 3}), Depth::kStretch, {});
       }),
       "text", "4", "3", "--depth match");
 }
@@ -130,7 +130,7 @@ TEST(Depth, AssignsInOrderWithTheGreatestSum) {
 }
 
 TEST(Depth, SharesASourceBlockAmongTheTargetsItServes) {
-  const auto route = make_route(towers({2}), towers({5}), Depth::kMatch, random_scores(2, 5, 3));
+  const auto route = make_route(towers({2}), towers({5}), Depth::kDivided, random_scores(2, 5, 3));
   ASSERT_EQ(route.pairs.size(), 5U);
   std::map<int64_t, double> given;
   for (size_t i = 0; i < route.pairs.size(); ++i) {
@@ -145,8 +145,8 @@ TEST(Depth, SharesASourceBlockAmongTheTargetsItServes) {
 
 TEST(Depth, RepeatsASourceBlockWhole) {
   const auto similarity = random_scores(2, 5, 3);
-  const auto shared = make_route(towers({2}), towers({5}), Depth::kMatch, similarity);
-  const auto route = make_route(towers({2}), towers({5}), Depth::kRepeat, similarity);
+  const auto shared = make_route(towers({2}), towers({5}), Depth::kDivided, similarity);
+  const auto route = make_route(towers({2}), towers({5}), Depth::kWhole, similarity);
   ASSERT_EQ(route.pairs.size(), 5U);
   for (size_t i = 0; i < route.pairs.size(); ++i) {
     EXPECT_EQ(route.pairs[i].source, shared.pairs[i].source);
@@ -156,14 +156,14 @@ TEST(Depth, RepeatsASourceBlockWhole) {
 }
 
 TEST(Depth, HasAWordForEachRule) {
-  for (const auto depth : {Depth::kMatch, Depth::kRepeat, Depth::kInterpolate}) {
+  for (const auto depth : {Depth::kDivided, Depth::kWhole, Depth::kStretch}) {
     EXPECT_EQ(parse_depth(word_of(depth)), depth);
   }
   EXPECT_THROW(parse_depth("deep"), InputError);
 }
 
 TEST(Depth, SumsTheSourceBlocksThatServeOneTarget) {
-  const auto route = make_route(towers({5}), towers({2}), Depth::kMatch, random_scores(5, 2, 4));
+  const auto route = make_route(towers({5}), towers({2}), Depth::kDivided, random_scores(5, 2, 4));
   ASSERT_EQ(route.pairs.size(), 5U);
   for (size_t i = 0; i < route.pairs.size(); ++i) {
     EXPECT_EQ(route.pairs[i].source, static_cast<int64_t>(i));
@@ -175,14 +175,14 @@ TEST(Depth, SumsTheSourceBlocksThatServeOneTarget) {
 
 TEST(Depth, TreatsEachTowerByItself) {
   const auto similarity = random_scores(2 + 4, 4 + 2, 7);
-  const auto route = make_route(towers({2, 4}), towers({4, 2}), Depth::kMatch, similarity);
+  const auto route = make_route(towers({2, 4}), towers({4, 2}), Depth::kDivided, similarity);
   ASSERT_EQ(route.source.size(), 6U);
   ASSERT_EQ(route.pairs.size(), 8U);
   for (size_t i = 0; i < route.pairs.size(); ++i) {
     EXPECT_EQ(route.pairs[i].target < 4, i < 4);
     EXPECT_EQ(route.pairs[i].source < 2, i < 4);
   }
-  const auto mixed = make_route(towers({2, 3}), towers({4, 3}), Depth::kInterpolate, {});
+  const auto mixed = make_route(towers({2, 3}), towers({4, 3}), Depth::kStretch, {});
   expect_block_by_block(mixed, 7);
   EXPECT_EQ(mixed.source.back().run_as, 4);
 }

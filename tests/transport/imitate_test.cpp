@@ -20,7 +20,7 @@ namespace theseus::transport {
 namespace {
 
 const ImitateMemory kQuiet = {.watch = [](int64_t, int64_t) {}};
-const ImitateOptions kExact = {.match = "", .map_ridge = 1e-7, .fit_ridge = 1e-7};
+const ImitateOptions kExact = {.tokens = "", .map_ridge = 1e-7, .fit_ridge = 1e-7};
 
 // A tensor by its own name, which may not be the stored one.
 at::Tensor tensor_of(const model::Model& model, const std::string& name) {

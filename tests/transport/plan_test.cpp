@@ -33,7 +33,7 @@ std::vector<Disposition> plan_of(
     options.towers = towers_of(target);
   }
   return make_plan(
-      source, target, make_route(source.architecture(), target.architecture(), Depth::kMatch, {}),
+      source, target, make_route(source.architecture(), target.architecture(), Depth::kDivided, {}),
       options);
 }
 
@@ -82,7 +82,8 @@ TEST(Plan, HasAReasonForEveryParameter) {
 TEST(Plan, CarriesWhatFineTuningChangesAndNothingElse) {
   each([](const auto& source, const auto& target, const auto& update) {
     auto plan = plan_of(source, target);
-    const auto route = make_route(source.architecture(), target.architecture(), Depth::kMatch, {});
+    const auto route =
+        make_route(source.architecture(), target.architecture(), Depth::kDivided, {});
     leave_unchanged(plan, update, source.architecture(), route);
     int64_t carried = 0;
     for (const auto& row : plan) {
@@ -120,7 +121,7 @@ TEST(Plan, CarriesHeadsAndNormsWhenToldTo) {
   const auto target = model::Model::open(planted.target);
   const std::string norm = "model.layers.0.input_layernorm.weight";
   const auto plain = plan_of(source, target);
-  tests::expect_parts(row_of(plain, "lm_head.weight").reason, "head", "--heads");
+  tests::expect_parts(row_of(plain, "lm_head.weight").reason, "head", "--head carry");
   tests::expect_parts(row_of(plain, norm).reason, "diagonal");
   const auto changed = plan_of(source, target, {.norms = Norms::kSkip, .heads = true});
   EXPECT_TRUE(row_of(changed, "lm_head.weight").carried);

@@ -161,7 +161,7 @@ TEST(Resume, GoesOnWithRows) {
   const c10::NoGradGuard no_gradients;
   ResumeFixture fixture("vit", 5);
   fixture.options().statistics = Statistics::kRows;
-  fixture.options().match = "mean";  // 7 rows
+  fixture.options().tokens = "mean";  // 7 rows
   const auto expected = at_one_go(fixture);
   int64_t factored = 0;
   for (const auto& [stage, maps] : expected.written) {

@@ -23,7 +23,7 @@ class ScheduleTest : public testing::Test {
     tests::deepen(planted.target, scratch_ / "to", 6);
     source_ = std::make_unique<model::Model>(model::Model::open(scratch_ / "from"));
     target_ = std::make_unique<model::Model>(model::Model::open(scratch_ / "to"));
-    route_ = make_route(source_->architecture(), target_->architecture(), Depth::kMatch, {});
+    route_ = make_route(source_->architecture(), target_->architecture(), Depth::kDivided, {});
   }
 
   Schedule schedule(
@@ -139,7 +139,7 @@ TEST_F(ScheduleTest, KeepsPairsOfOneTargetBlockTogether) {
   const auto planted = tests::plant("vit", tests::Planting::kPermuted, scratch_ / "short");
   target_ = std::make_unique<model::Model>(model::Model::open(planted.target));
   route_ = make_route(
-      source_->architecture(), target_->architecture(), Depth::kMatch,
+      source_->architecture(), target_->architecture(), Depth::kDivided,
       at::ones({6, 2}, at::kDouble));
   const auto plenty = schedule(kPlenty);
   expect_all_stages(plenty, 8);

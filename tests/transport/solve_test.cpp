@@ -54,7 +54,7 @@ class SolveFixture {
         matchers_(matchers_of(target_.architecture(), match)),
         options_{.center = centred},
         kept_(kept) {
-    route_ = make_route(source_.architecture(), target_.architecture(), Depth::kMatch, {});
+    route_ = make_route(source_.architecture(), target_.architecture(), Depth::kDivided, {});
     batch_ = tests::planted_calibration(source_, 6, 3);
   }
 
@@ -224,7 +224,7 @@ TEST(Solver, ObservesOnlyInputs) {
   const auto planted = tests::plant("vit", Planting::kWidened, scratch.path());
   const auto source = model::Model::open(planted.source);
   const auto target = model::Model::open(planted.target);
-  const auto route = make_route(source.architecture(), target.architecture(), Depth::kMatch, {});
+  const auto route = make_route(source.architecture(), target.architecture(), Depth::kDivided, {});
   const Solver solver(source, target, route, maps::method("procrustes"), {});
   EXPECT_EQ(solver.observed_for({"visual.0.q"}), (SpaceSet{"visual.0.attn_in"}));
   EXPECT_EQ(
@@ -252,7 +252,8 @@ TEST(Solver, KnowsTheStream) {
     const auto planted = tests::plant(name, Planting::kWidened, scratch.path());
     const auto source = model::Model::open(planted.source);
     const auto target = model::Model::open(planted.target);
-    const auto route = make_route(source.architecture(), target.architecture(), Depth::kMatch, {});
+    const auto route =
+        make_route(source.architecture(), target.architecture(), Depth::kDivided, {});
     maps::Options options;
     EXPECT_EQ(
         Solver(source, target, route, maps::method("procrustes"), options).solved_for(needed),

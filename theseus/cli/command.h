@@ -9,7 +9,8 @@
 
 namespace theseus::cli {
 
-enum ExitCode { kDone = 0, kYourInput = 2, kNoTrustworthyNumber = 3, kOurBug = 4 };
+// kAnswerIsNo: the command finished, and what it was asked is not so.
+enum ExitCode { kDone = 0, kYourInput = 2, kNoTrustworthyNumber = 3, kOurBug = 4, kAnswerIsNo = 5 };
 
 // A word on the command line: one file in cli/commands/. `add` declares the command's arguments on
 // `app` and returns what to do once they are parsed; that returns the exit code.

@@ -109,7 +109,7 @@ void take_head(
   }
   require(
       !alignment.empty(),
-      "--head needs --alignment: maps from its base onto this model, as 'theseus align' makes "
+      "--head-from needs --alignment: maps from its base onto this model, as 'theseus align' makes "
       "them");
   how.settings.head = std::make_shared<const evaluate::Head>(
       evaluate::carry_head(path, alignment, target, how, watch));

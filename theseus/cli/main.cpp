@@ -17,6 +17,7 @@
 #include "theseus/cli/command.h"
 #include "theseus/cli/interrupt.h"
 #include "theseus/cli/job_command.h"
+#include "theseus/cli/old_words.h"
 #include "theseus/cli/suggested_option.h"
 #include "theseus/machine/environment.h"
 
@@ -144,13 +145,24 @@ int main(int argc, char** argv) {
     return finish_output(kDone);
   }
   json_wanted = std::find(given.begin(), given.end(), "--json") != given.end();
+  std::vector<std::string> notes;
+  std::vector<std::string> words;
+  const int code = run([&] {
+    words = with_new_words(given, notes);
+    print_notes(notes, words);
+    return kDone;
+  });
+  if (code != kDone) {
+    return code;
+  }
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {
-    app.parse(argc, argv);
+    app.parse(words);
   } catch (const CLI::ParseError& error) {
     return error.get_exit_code() == 0 ? app.exit(error) : fail(refusal(app, error), kYourInput);
   }
-  for (const auto& [words, action] : actions) {
-    if (words->parsed()) {
+  for (const auto& [command, action] : actions) {
+    if (command->parsed()) {
       return finish_output(run(action));
     }
   }

@@ -26,7 +26,7 @@ size_t begin_of_path(const std::string& text) {
 
 // Where the command ran is not where its recipe will be. A split's name is no path, even where a file has it.
 std::string value_text(const std::string& name, const std::string& text) {
-  if (!output::is_input(name, text) || !data::split_meant(text).empty()) {
+  if (!output::is_input(name) || !data::split_meant(text).empty()) {
     return text;
   }
   std::error_code ignored;
@@ -41,7 +41,7 @@ std::string value_text(const std::string& name, const std::string& text) {
 // from where the command runs.
 std::string from_folder(
     const std::filesystem::path& folder, const std::string& name, const std::string& text) {
-  if (!output::is_input(name, text) || !data::split_meant(text).empty() || text.empty()) {
+  if (!output::is_input(name) || !data::split_meant(text).empty() || text.empty()) {
     return text;
   }
   std::error_code ignored;
@@ -72,7 +72,7 @@ nlohmann::ordered_json given_options(const CLI::App& command) {
         all.push_back(value_text(name, text));
       }
       given[name] = all.size() == 1 ? all.front() : all;
-    } else if (option->as<bool>()) {  // --center=false is as if it were not there
+    } else if (option->as<bool>()) {  // --partial=false is as if it were not there
       given[name] = "true";
     }
   }

@@ -145,11 +145,10 @@ std::string plan_text(const ordered_json& plan, bool every) {
   text += "\n" + totals_text(plan.at("totals"));
   const auto dtype = plan.value("dtype", "float32");
   text += fmt::format(
-      "method       {}{}{}\n", plan.at("method").get<std::string>(),
-      plan.value("stream", false) ? ", what layers add by the stream's map" : "",
+      "method       {}{}\n", plan.at("method").get<std::string>(),
       dtype == "float32" ? "" : ", models in " + dtype);
-  if (plan.contains("match")) {
-    for (const auto& [tower, word] : plan.at("match").items()) {
+  if (plan.contains("tokens")) {
+    for (const auto& [tower, word] : plan.at("tokens").items()) {
       text += fmt::format("rows         {}: {}\n", tower, word.get<std::string>());
     }
   }

@@ -1,9 +1,8 @@
 #include "theseus/cli/transport_options.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 #include "theseus/cli/recipe.h"
 #include "theseus/machine/suggest.h"
 #include "theseus/maps/method.h"
+#include "theseus/output/method_words.h"
 #include "theseus/output/named_base.h"
 #include "theseus/output/supervision.h"
 #include "theseus/stats/matcher.h"
@@ -48,55 +48,34 @@ std::string matcher_words() {
   return words;
 }
 
+// Those that carry; the others are there to compare with, and docs/transport.md lists them.
 std::string method_list() {
   std::string words;
   for (const auto& word : maps::method_words()) {
-    words.append(words.empty() ? "" : ", ").append(word);
+    if (maps::method(word).offered) {
+      words.append(words.empty() ? "" : ", ").append(word);
+    }
   }
   return words;
 }
 
-// An option that would be ignored is a misunderstanding.
-void require_obeyed(const CLI::App& app, const std::string& word, const maps::Method& method) {
-  const std::tuple<const char*, bool maps::Obeys::*> obeyed[] = {
-      {"--rank", &maps::Obeys::rank},
-      {"--whiten", &maps::Obeys::whiten},
-      {"--ridge", &maps::Obeys::ridge}};
-  for (const auto& [option, member] : obeyed) {
-    std::string others;
-    for (const auto& other : maps::method_words()) {
-      others.append(maps::method(other).obeys.*member ? " " + other : "");
-    }
-    require(
-        app.count(option) == 0 || method.obeys.*member, option, " has no effect with method ", word,
-        "; it is for:", others);
-  }
-  for (const char* option : {"--center", "--statistics", "--dtype"}) {
-    require(
-        app.count(option) == 0 || method.needs.moments, option, " has no effect with method ", word,
-        ", which uses no activations");
-  }
-}
-
 // Options that decide the maps, and so are not given with an alignment.
 constexpr const char* kOfTheMaps[] = {
-    "--calibration", "--method",     "--match",      "--center",     "--whiten",  "--ridge",
-    "--rank",        "--depth",      "--batches",    "--batch-size", "--memory",  "--save-every",
-    "--split",       "--shots",      "--max-length", "--pack",       "--wording", "--second",
-    "--answer",      "--statistics", "--stream",     "--dtype",      "--draw"};
+    "--examples", "--method", "--tokens", "--depth",      "--batches",   "--batch-size",
+    "--memory",   "--split",  "--shots",  "--max-length", "--pack",      "--wording",
+    "--second",   "--answer", "--dtype",  "--draw",       "--save-every"};
 
 }  // namespace
 
-void TransportOptions::add_calibration(CLI::App& app) {
+void TransportOptions::add_examples(CLI::App& app) {
   app.add_option(
-         "--calibration", job_.calibration,
-         "examples, without labels unless --labels is given: images or text as 'theseus evaluate "
-         "--data' reads them, or a safetensors file with inputs for both models")
+         "--examples", job_.calibration,
+         "examples without labels: images or text as 'theseus evaluate --data' reads them, or a "
+         "safetensors file with inputs for both models")
       ->type_name("DATA");
   app.add_option(
          "--split", job_.split,
-         "of the calibration data: train, val or test, or a part (default: train where there is "
-         "one)")
+         "of the examples: train, val or test, or a part (default: train where there is one)")
       ->check(split_error);
   app.add_option("--shots", job_.shots, "draw so many examples of each class")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
@@ -115,10 +94,14 @@ void TransportOptions::add_labels(CLI::App& app, For command) {
   if (command == For::kDiagnose) {
     return;
   }
-  app.add_flag("--labels", job_.labels, "use the labels of the calibration, for what needs them");
+  app.add_option(
+         "--labelled", job_.labelled,
+         "examples whose labels are used, for what learns from labels; given alone they are the "
+         "--examples, too")
+      ->type_name("DATA");
   app.add_option(
       "--template", template_,
-      "with --labels: a prompt for CLIP, {c} is the class (default: those of the data)");
+      "with --labelled: a prompt for CLIP, {c} is the class (default: those of the data)");
   if (command != For::kAlign) {
     app.add_option(
         "--mask", mask_,
@@ -129,27 +112,38 @@ void TransportOptions::add_labels(CLI::App& app, For command) {
   }
 }
 
+// Examples with labels serve as those without where there are no others.
+void TransportOptions::read_examples(output::JobOptions& job) const {
+  job.labels = !job.labelled.empty();
+  if (job.calibration.empty() || job.calibration == job.labelled) {
+    job.calibration = std::exchange(job.labelled, {});
+  }
+}
+
 void TransportOptions::read_labels(output::JobOptions& job) const {
   const auto given = [&](const char* option) {
     const auto* found = app_->get_option_no_throw(option);
     return found != nullptr && found->count() > 0;
   };
   const auto& method = job.align.method;
-  const bool labelled = app_->get_option_no_throw("--labels") != nullptr;
+  const bool labelled = app_->get_option_no_throw("--labelled") != nullptr;
   require(
       labelled || !output::needs_labels(job), "method ", method,
       " learns from labels, and this command compares activations alone; use procrustes");
-  if (given("--mask")) {
-    job.mask = gradient::mask_of(mask_);
+  for (const auto& [option, word] : {std::pair("--mask", "mask"), std::pair("--vote", "vote")}) {
+    require(
+        !given(option) || method_.find(std::string(":") + word) == std::string::npos, option,
+        " and the method ", method_, " both say the ", word, "; give one of the two");
   }
-  job.vote = gradient::vote_of(vote_);
+  job.mask = given("--mask") ? gradient::mask_of(mask_) : job.mask;
+  job.vote = given("--vote") ? gradient::vote_of(vote_) : job.vote;
   require(
       !given("--vote") || output::mask_of(job) != gradient::Mask::kNone,
       "--vote has no effect without --mask");
   require(
-      !job.labels || output::needs_labels(job), "--labels has no effect with method ", method,
-      "; it is for gradient-mask, gradient-output and --mask");
-  require(!given("--template") || job.labels, "--template has no effect without --labels");
+      !job.labels || output::needs_labels(job), "--labelled has no effect with method ", method,
+      "; it is for gradient-mask, gradient-output and --mask, and --examples is for the others");
+  require(!given("--template") || job.labels, "--template has no effect without --labelled");
   if (!template_.empty()) {
     job.templates = {template_};
   }
@@ -158,32 +152,20 @@ void TransportOptions::read_labels(output::JobOptions& job) const {
 
 void TransportOptions::add_maps(CLI::App& app) {
   auto& align = job_.align;
-  app.add_option("--method", align.method, "how maps are made: " + method_list())
+  app.add_option(
+         "--method", method_,
+         "how the update gets there: " + method_list() +
+             "; docs/transport.md lists their options, as in procrustes:center:whiten=0.2, and "
+             "methods to compare with")
       ->capture_default_str();
   app.add_option(
-      "--match", align.match,
-      "which tokens pair: " + matcher_words() + " (default: grid for images, tokens for text)");
-  app.add_flag("--center", align.maps.center, "take the means out of the statistics");
-  app.add_flag(
-      "--stream", align.maps.stream,
-      "give what layers add to the residual stream the map of the stream, not one of their own");
-  app.add_option("--whiten", align.maps.whiten, "whitening power p, 0 to 0.5")
-      ->capture_default_str()
-      ->check(number_from(0, 0.5));
-  app.add_option("--ridge", align.maps.ridge, "of pinv-tikhonov, relative to the mean eigenvalue")
-      ->capture_default_str()
-      ->check(number_from(0, 1e12));
-  app.add_option("--rank", rank_, "what the statistics leave open: complete, arbitrary or truncate")
-      ->capture_default_str();
-  app.add_option(
-         "--statistics", statistics_,
-         "what is collected of a space: moments, rows (where there are fewer than it is wide; maps "
-         "become factors) or auto, rows where that is much cheaper")
-      ->capture_default_str();
+      "--tokens", align.tokens,
+      "which tokens of the two models pair: " + matcher_words() +
+          " (default: grid for images; text, or offsets for two tokenizers)");
   app.add_option(
       "--depth", depth_,
-      "where depths differ: match blocks by similarity and share updates out (default), repeat "
-      "them whole, or interpolate the source");
+      "where depths differ, blocks pair by similarity, and each gets the update divided among "
+      "those it serves (default) or whole; or stretch the source");
 }
 
 void TransportOptions::add(CLI::App& app, For command) {
@@ -212,7 +194,7 @@ void TransportOptions::add(CLI::App& app, For command) {
     app.add_option("--alignment", job_.alignment, "maps that 'theseus align' made of the two bases")
         ->type_name("DIR");
   }
-  add_calibration(app);
+  add_examples(app);
   add_labels(app, command);
   if (command == For::kAlign || command == For::kTransport) {
     app.add_option("--out", job_.out, "directory to write")->required()->type_name("DIR");
@@ -241,8 +223,12 @@ void TransportOptions::add(CLI::App& app, For command) {
   if (command != For::kAlign) {
     app.add_option("--norms", norms_, "gains of norms: diagonal, rotate or skip")
         ->capture_default_str();
-    app.add_flag("--heads", job_.heads, "carry heads onto labels or vocabulary where sizes agree");
-    app.add_flag("--partial", job_.partial, "leave behind what the calibration does not reach");
+    app.add_option(
+           "--head", head_,
+           "heads onto labels or vocabulary: leave the target's, or carry the source's where sizes "
+           "agree")
+        ->capture_default_str();
+    app.add_flag("--partial", job_.partial, "leave behind what the examples do not reach");
     app.add_option("--alpha", job_.alpha, "strength of the update")
         ->capture_default_str()
         ->check(output_strength_error);
@@ -250,6 +236,11 @@ void TransportOptions::add(CLI::App& app, For command) {
         "--write", job_.write,
         "model, update or adapter (default: adapter for an adapter, else model)");
     if (command != For::kDiagnose) {
+      app.add_option(
+             "--lora", job_.lora,
+             "write an adapter of this rank, the nearest to what linear layers get")
+          ->type_name("RANK")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
       app.add_option("--output-dtype", output_dtype_, kOutputDtypeHelp)->capture_default_str();
     }
   }
@@ -300,6 +291,8 @@ std::vector<output::JobOptions> TransportOptions::jobs() const {
 
 output::JobOptions TransportOptions::job() const {
   auto job = job_;
+  output::set_method(method_, job);
+  read_examples(job);
   job.tuned = tuned_.empty() ? "" : tuned_.front();
   if (!job.alignment.empty()) {
     for (const char* option : kOfTheMaps) {
@@ -321,19 +314,17 @@ output::JobOptions TransportOptions::job() const {
                                  : "--source is required (or an --alignment that knows it)");
     const auto& method = maps::method(job.align.method);
     require(
-        !job.calibration.empty() || !method.needs.moments, "--calibration is required: method ",
+        !job.calibration.empty() || !method.needs.moments, "--examples is required: method ",
         job.align.method, " compares activations");
-    require_obeyed(*app_, job.align.method, method);
+    require(
+        app_->count("--dtype") == 0 || method.needs.moments, "--dtype has no effect with method ",
+        job.align.method, ", which uses no activations");
     require(
         job.shots == 0 || job.align.sampling.batches == 0,
         "--batches has no effect with --shots, which says how many examples are drawn");
     read_draw(*app_, draw_, job.align.sampling);
-    require(
-        !job.align.maps.stream || (method.needs.moments && !method.needs.gradients),
-        "--stream has no effect with method ", job.align.method);
-    require(std::isfinite(job.align.maps.whiten), "--whiten: expected a number from 0 to 0.5");
-    if (!job.align.match.empty()) {
-      find_plugin(stats::all_matchers(), "matcher", job.align.match);
+    if (!job.align.tokens.empty()) {
+      find_plugin(stats::all_matchers(), "matcher", job.align.tokens);
     }
   }
   read_labels(job);
@@ -347,24 +338,19 @@ output::JobOptions TransportOptions::job() const {
       "--dtype tf32 is for GPUs; use --device cuda");
   require(
       dtype_ == "float32" || !job.labels, "--dtype ", dtype_,
-      " does not go with --labels: gradients are taken in float32");
+      " does not go with --labelled: gradients are taken in float32");
   job.placement.dtype = parse_compute_dtype(job.placement.tf32 ? "float32" : dtype_, "tf32");
   job.norms = chosen<transport::Norms>(
       "norms", norms_,
       {{"diagonal", transport::Norms::kDiagonal},
        {"rotate", transport::Norms::kRotate},
        {"skip", transport::Norms::kSkip}});
-  job.align.maps.rank = chosen<maps::Rank>(
-      "rank", rank_,
-      {{"complete", maps::Rank::kComplete},
-       {"arbitrary", maps::Rank::kArbitrary},
-       {"truncate", maps::Rank::kTruncate}});
-  job.align.statistics = chosen<transport::Statistics>(
-      "statistics", statistics_,
-      {{"auto", transport::Statistics::kAuto},
-       {"moments", transport::Statistics::kMoments},
-       {"rows", transport::Statistics::kRows}});
-  job.align.depth = transport::parse_depth(depth_.empty() ? "match" : depth_);
+  job.align.depth = transport::parse_depth(depth_.empty() ? "divided" : depth_);
+  require(
+      head_ != "fit",
+      "--head fit: fitting a head to the target's features is not there yet; use --head carry or "
+      "--head leave, and 'theseus finetune --head new' trains one");
+  job.heads = chosen<bool>("head", head_, {{"leave", false}, {"carry", true}});
   chosen<int>("write", job.write, {{"", 0}, {"model", 1}, {"update", 2}, {"adapter", 3}});
   job.output_dtype = output::parse_output_dtype(output_dtype_);
   job.align.memory = memory_.empty() ? 0 : parse_bytes(memory_);

@@ -26,15 +26,16 @@ class TransportOptions {
   bool every = false;  // plan: a line for every parameter
 
  private:
-  void add_calibration(CLI::App& app);
+  void add_examples(CLI::App& app);
   void add_maps(CLI::App& app);
   void add_labels(CLI::App& app, For command);
+  void read_examples(output::JobOptions& job) const;
   void read_labels(output::JobOptions& job) const;
 
   CLI::App* app_ = nullptr;
   output::JobOptions job_;
   std::vector<std::filesystem::path> tuned_;
-  std::string norms_ = "diagonal", rank_ = "complete", statistics_ = "auto", depth_, memory_,
+  std::string method_ = "procrustes", norms_ = "diagonal", head_ = "leave", depth_, memory_,
               device_ = "cpu", dtype_ = "float32", output_dtype_ = "auto";
   std::string mask_, vote_ = "mean", template_, draw_;
   int64_t threads_ = 0;

@@ -176,7 +176,7 @@ void Processes::copy_from_first(const std::filesystem::path& path) const {
     if (first()) {
       in.read(data, part.numel());
     }
-    group_->run("copying the calibration", [&] { group_->broadcast(part); });
+    group_->run("copying the examples", [&] { group_->broadcast(part); });
     if (!first()) {
       out.write(data, part.numel());
     }

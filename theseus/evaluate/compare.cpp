@@ -57,7 +57,7 @@ double norm_error(const fs::path& directory) {
 std::vector<std::string> notes_on_drawn(const ordered_json& drawn, const fs::path& directory) {
   auto notes = drawn.value("notes", std::vector<std::string>());
   const auto record = ordered_json(Json::parse_file(directory / output::kRecordFile).raw());
-  for (const auto& about : {drawn, record.value("calibration", ordered_json())}) {
+  for (const auto& about : {drawn, record.value("examples", ordered_json())}) {
     if (about.contains("fewer")) {
       notes.push_back(about.at("fewer"));
     }
@@ -83,7 +83,7 @@ ordered_json carry(Column& column, const std::string& method, const fs::path& di
   auto other = job;
   if (uses_calibration(column.options, method)) {
     drawn = column.prepared.give(job);
-    job.words["calibration"] = drawn;
+    job.words["examples"] = drawn;
   } else {
     job.split.clear();
     job.labels = false;
@@ -99,7 +99,7 @@ ordered_json carry(Column& column, const std::string& method, const fs::path& di
     job.words["familiar"] = column.familiar.give(other);
     job.labels = false;
     output::imitate_job(
-        {.job = job, .familiar = other.calibration.string(), .fit = {.match = job.align.match}},
+        {.job = job, .familiar = other.calibration.string(), .fit = {.tokens = job.align.tokens}},
         nothing);
   } else {
     output::transport_job(job, nothing);
@@ -146,7 +146,7 @@ ordered_json cell(Column& column, const std::string& method, const fs::path& dir
     }
   }
   if (!drawn.is_null()) {
-    found["calibration"] = drawn;
+    found["examples"] = drawn;
     for (const auto& note : notes_on_drawn(drawn, directory)) {
       found["notes"].push_back("making maps: " + note);
     }
@@ -181,10 +181,10 @@ ordered_json identity_of(const CompareOptions& options, const std::vector<Shares
       {"version", options.job.version},
       {"models", {content_of(source), content_of(target)}},
       {"settings", settings},
-      {"calibration",
+      {"examples",
        {options.job.shots, sampling.batch_size, sampling.draw, sampling.most, sampling.seed,
         options.job.labels, content_of(options.familiar, {data::kNotTest})}},
-      {"align", {options.job.align.match, transport::word_of(options.job.align.depth)}},
+      {"align", {options.job.align.tokens, transport::word_of(options.job.align.depth)}},
       {"measure", {how.task, how.limit, how.training_limit, how.seed, how.settings.templates}},
       {"strengths",
        {options.strengths.first, options.strengths.last, options.strengths.step,
@@ -292,8 +292,7 @@ ordered_json compare(
         options,
         setting,
         shares[which],
-        {setting.calibration.empty() ? setting.data : setting.calibration, count,
-         file("calibration")},
+        {setting.calibration.empty() ? setting.data : setting.calibration, count, file("examples")},
         {options.familiar, count, file("familiar")}};
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].batches != count) {

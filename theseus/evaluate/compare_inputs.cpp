@@ -60,7 +60,7 @@ bool uses_calibration(const CompareOptions& options, const std::string& method) 
     return true;
   }
   const auto source = model::Model::open(job.source), target = model::Model::open(job.target);
-  return job.align.depth != transport::Depth::kInterpolate &&
+  return job.align.depth != transport::Depth::kStretch &&
          transport::depths_differ(source.architecture(), target.architecture());
 }
 

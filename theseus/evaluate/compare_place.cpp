@@ -70,7 +70,9 @@ std::vector<fs::path> written_in(
     }
     for (const auto& file : output::entries_of(directory)) {
       const auto word = file.filename().string();
-      if (is_ours(word, "calibration-", name) || is_ours(word, "familiar-", name)) {
+      // Those of an earlier theseus are called calibration-.
+      if (is_ours(word, "examples-", name) || is_ours(word, "calibration-", name) ||
+          is_ours(word, "familiar-", name)) {
         found.push_back(file);
       }
     }

@@ -95,7 +95,8 @@ std::string task_word(
   const bool given = options.settings.head != nullptr;
   auto word = !options.task.empty() ? options.task : given ? "classify" : task_for(model, examples);
   std::replace(word.begin(), word.end(), '_', '-');  // as make_task() takes it
-  require(!given || word == "classify", "--head is for the task classify, and the task is ", word);
+  require(
+      !given || word == "classify", "--head-from is for the task classify, and the task is ", word);
   require_for_task(word, options);
   return word;
 }

@@ -116,8 +116,10 @@ struct Method {
   Needs needs;
   bool same_widths = false;  // only between spaces of equal width
   Carries carries = Carries::kUpdate;
-  bool masks = false;  // what is carried is masked by the target's gradients
+  bool masks = false;   // what is carried is masked by the target's gradients
+  bool stream = false;  // what is added to the residual stream has the stream's own map
   Obeys obeys;
+  bool offered = false;  // named in help; the others are there to compare with
   // Throws InputError when the problem is not one for this method, NumericError when there is no
   // trustworthy answer.
   Map (*solve)(const Problem& problem, const Options& options);

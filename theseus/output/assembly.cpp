@@ -56,6 +56,13 @@ update::LowRank Assembly::factors(const std::string& tensor) const {
   return result;
 }
 
+bool Assembly::has_factors(const std::string& tensor) const {
+  const auto& parts = parts_.at(tensor);
+  return std::all_of(parts.begin(), parts.end(), [&](const auto* part) {
+    return files_.contains(part->name) && files_.read(part->name).factors;
+  });
+}
+
 std::vector<std::string> Assembly::tensors() const {
   std::vector<std::string> names;
   for (const auto& [name, parts] : parts_) {

@@ -20,6 +20,7 @@ class Assembly {
   at::Tensor delta(const std::string& tensor) const;
   // Factors of a tensor that was carried in factors: parts share what they read.
   update::LowRank factors(const std::string& tensor) const;
+  bool has_factors(const std::string& tensor) const;
   std::vector<std::string> tensors() const;  // all of them, sorted
 
  private:

@@ -18,6 +18,7 @@
 #include "theseus/output/config_file.h"
 #include "theseus/output/follow.h"
 #include "theseus/output/job_notes.h"
+#include "theseus/output/method_words.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/plan_of.h"
 #include "theseus/output/record.h"
@@ -94,8 +95,6 @@ ordered_json describe_job(
   if (maps.method->needs.moments) {  // else no model runs
     record["dtype"] = opened.alignment ? opened.alignment->about().value("dtype", "float32")
                                        : dtype_word(options.placement);
-    record["stream"] = opened.alignment ? opened.alignment->about().value("stream", false)
-                                        : options.align.maps.stream;
   }
   record["threads"] = at::get_num_threads();  // the last bits of sums depend on it
   add_processes(options, record);
@@ -104,7 +103,7 @@ ordered_json describe_job(
           ? ordered_json(opened.alignment->about().at("depth"))
           : describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
   if (maps.aligner) {
-    record["match"] = maps.aligner->matcher_words();
+    record["tokens"] = maps.aligner->matcher_words();
   }
   return record;
 }
@@ -115,7 +114,7 @@ Carriage::Carriage(const JobOptions& options, const transport::Watch& watch)
     : options_(options),
       warming_(warming(options_)),
       opened_(open_all(options_, watch)),
-      write_(write_word(options_, &*opened_.update, maps::method(method_word(options_, opened_)))) {
+      write_(write_word(options_, &*opened_.update, method_of(method_word(options_, opened_)))) {
   const Identity identity = [this] { return identity_of(options_, opened_); };
   delivered_ = find_finished(options_.out, identity, options_.fresh);
   if (!is_finished(options_, !delivered_.is_null())) {
@@ -131,7 +130,7 @@ void Carriage::begin(const transport::Watch& watch) {
   plan_ = plan_of(options_, opened_, maps_->route, maps_->towers);
   require_something(opened_, plan_);
   require_memory_for_labels(options_, opened_, plan_);
-  if (write_ == "adapter") {
+  if (write_ == "adapter" && options_.lora == 0) {
     require_factors(plan_, opened_, maps_->route);
   }
   if (maps_->aligner) {
@@ -141,7 +140,8 @@ void Carriage::begin(const transport::Watch& watch) {
   require_space(
       work_->path(),
       disk_needed(
-          write_, options_.output_dtype, opened_.target, plan_, schedule_ ? &*schedule_ : nullptr),
+          options_.lora > 0 ? "update" : write_, options_.output_dtype, opened_.target, plan_,
+          schedule_ ? &*schedule_ : nullptr),
       "the output");
   if (opened_.alignment) {
     opened_.alignment->require_maps(transport::spaces_of(plan_));
@@ -271,6 +271,7 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   std::optional<Stopwatch> stopwatch(std::in_place, seconds, "write");
   SideFiles side;
   std::vector<std::string> corrected;
+  ordered_json adapter;
   const auto head = carry_sentence_head(options_, opened_);
   if (head) {
     write_sentence_head(*head, work_->staged());
@@ -291,7 +292,7 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   } else if (write_ == "update") {
     write_update_file(opened_, plan_, assembly, work_->staged(), writing);
   } else {
-    write_adapter_files(options_, opened_, assembly, work_->staged());
+    adapter = write_adapter_files(options_, opened_, assembly, work_->staged());
   }
 
   const auto addition = addition_of(assembly, written);
@@ -312,6 +313,9 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
   if (written) {
     record["output_dtype"] = describe_storage(*storage_, addition.lost());
   }
+  if (!adapter.is_null()) {
+    record["adapter"] = adapter;
+  }
   if (maps_->mask) {
     record["mask"] = maps_->mask->describe();
   }
@@ -322,7 +326,9 @@ ordered_json Carriage::deliver(const transport::Watch& watch) {
     const auto stored = notes_on_storage(*storage_, addition.lost());
     notes.insert(notes.end(), stored.begin(), stored.end());
   }
-  for (const auto& more : {corrected, notes_before(options_, opened_, *maps_, plan_, write_)}) {
+  for (const auto& more :
+       {corrected, notes_on_adapter(adapter),
+        notes_before(options_, opened_, *maps_, plan_, write_)}) {
     notes.insert(notes.end(), more.begin(), more.end());
   }
   for (const auto& file : side.left_out) {

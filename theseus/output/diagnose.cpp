@@ -19,6 +19,7 @@
 #include "theseus/output/carried_files.h"
 #include "theseus/output/held_out.h"
 #include "theseus/output/job_notes.h"
+#include "theseus/output/method_words.h"
 #include "theseus/output/named_base.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/plan_of.h"
@@ -183,7 +184,7 @@ void require_different(const stats::Calibration& inputs) {
   }
   throw InputError(c10::str(
       "all ", inputs.sequences(),
-      " sequences of the calibration are the same: they say nothing of "
+      " sequences of the examples are the same: they say nothing of "
       "how the two models tell inputs apart; give examples of the task"));
 }
 
@@ -269,8 +270,8 @@ ordered_json describe_distance(const BaseDistance& distance) {
 ordered_json diagnose_job(const JobOptions& options, const transport::Watch& watch) {
   require(
       options.alignment.empty() && !options.calibration.empty(),
-      "a diagnosis makes maps from one part of a calibration and measures them on the other: it "
-      "needs a calibration, and no alignment");
+      "a diagnosis makes maps from one part of the examples and measures them on the other: it "
+      "needs --examples, and no --alignment");
   require(
       !options.tuned.empty(), "a diagnosis needs the tuned model: which update is to be carried");
   auto opened = open_all(options, watch);
@@ -302,7 +303,7 @@ ordered_json diagnose_job(const JobOptions& options, const transport::Watch& wat
   record["distance"] = describe_distance(distance);
   record["aligned"] = split.first.sequences();
   record["held_out"] = split.second.sequences();
-  record["method"] = options.align.method;
+  record["method"] = method_words(options.align);
   if (agreement) {
     record["agreement"] = {
         {"before", agreement->before},

@@ -29,7 +29,7 @@ void require_shared(const JobOptions& options) {
     return;
   }
   const auto* what = !options.alignment.empty() ? "carrying through an --alignment"
-                     : needs_labels(options)    ? "what learns from --labels"
+                     : needs_labels(options)    ? "what learns from --labelled"
                                                 : nullptr;
   require(
       what == nullptr, what == nullptr ? "" : what,

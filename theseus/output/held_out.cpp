@@ -61,7 +61,7 @@ HeldOut::HeldOut(
           opened.target,
           route,
           {.matchers = transport::matchers_of(
-               opened.target.architecture(), options.match, inputs.has_spans()),
+               opened.target.architecture(), options.tokens, inputs.has_spans()),
            .grams = {.source = true, .target = true},
            .observed = raw_.observed_for(needed)}),
       states_(static_cast<size_t>(inputs.batches())) {}

@@ -1,5 +1,6 @@
 #include "theseus/output/identity.h"
 
+#include <map>
 #include <set>
 
 #include "theseus/base/error.h"
@@ -8,6 +9,25 @@ namespace theseus::output {
 namespace {
 
 using nlohmann::ordered_json;
+
+// Of an option, or an input, and of its values.
+void take_new_name(
+    const char* old,
+    const char* name,
+    const std::map<std::string, std::string>& values,
+    ordered_json& members) {
+  const auto found = members.find(old);
+  if (found == members.end()) {
+    return;
+  }
+  auto value = *found;
+  if (const auto word = value.is_string() ? values.find(value.get<std::string>()) : values.end();
+      word != values.end()) {
+    value = word->second;
+  }
+  members.erase(old);
+  members[name] = value;
+}
 
 std::string shown(const nlohmann::json& value) {
   return value.is_null()     ? "not given"
@@ -49,21 +69,19 @@ Difference difference(const ordered_json& was, const ordered_json& is) {
   return {"its inputs have changed", /*of_input=*/true};
 }
 
-bool is_input(const std::string& option, const std::string& value) {
-  static const std::set<std::string> kInputs = {
-      "source",   "tuned",   "target", "calibration", "alignment",
-      "model",    "data",    "head",   "start-from",  "validation",
-      "familiar", "adapter", "update", "training",    "config"};
-  static const std::set<std::string> kHeads = {"new", "zero-shot", "keep"};
-  return kInputs.contains(option) && !(option == "head" && kHeads.contains(value));
+bool is_input(const std::string& option) {
+  static const std::set<std::string> kInputs = {"source",    "tuned",      "target",     "examples",
+                                                "alignment", "model",      "data",       "labelled",
+                                                "head-from", "start-from", "validation", "familiar",
+                                                "adapter",   "update",     "training",   "config"};
+  return kInputs.contains(option);
 }
 
 ordered_json deciding_options(const ordered_json& words) {
   static const std::set<std::string> kOfTheRun = {"threads", "memory", "save-every", "device"};
   auto options = ordered_json::object();
   for (const auto& [name, value] : words.items()) {
-    const auto text = value.is_string() ? value.get<std::string>() : "";
-    if (!is_input(name, text) && !kOfTheRun.contains(name)) {
+    if (!is_input(name) && !kOfTheRun.contains(name)) {
       options[name] = value;
     }
   }
@@ -74,11 +92,25 @@ ordered_json part_of(const ordered_json& document, const char* key) {
   return document.is_object() && document.contains(key) ? document.at(key) : ordered_json();
 }
 
-ordered_json without_device(ordered_json job) {
-  if (job.is_object()) {
-    job.erase("device");
+ordered_json comparable(ordered_json job) {
+  if (!job.is_object()) {
+    return job;
   }
-  return job;
+  job.erase("device");
+  if (job.contains("inputs")) {
+    take_new_name("the calibration", "the set of examples", {}, job["inputs"]);
+  }
+  if (job.contains("options")) {
+    auto& options = job["options"];
+    take_new_name("match", "tokens", {{"tokens", "text"}}, options);
+    take_new_name(
+        "depth", "depth", {{"match", "divided"}, {"repeat", "whole"}, {"interpolate", "stretch"}},
+        options);
+    take_new_name("heads", "head", {{"true", "carry"}}, options);
+    take_new_name("method", "method", {{"identity", "copy"}}, options);
+    options.erase("labels");  // which examples have them is an input
+  }
+  return nlohmann::json(job);  // in the order of names
 }
 
 }  // namespace theseus::output

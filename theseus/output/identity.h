@@ -7,8 +7,8 @@
 
 namespace theseus::output {
 
-// Whether the option's value says where an input lies. What lies there is known by its hash.
-bool is_input(const std::string& option, const std::string& value);
+// Whether the option says where an input lies. What lies there is known by its hash.
+bool is_input(const std::string& option);
 
 // The options, as they were given, that decide a result: not those that say how fast it comes, nor
 // where inputs lie.
@@ -22,8 +22,8 @@ using Identity = std::function<nlohmann::ordered_json()>;
 // A member of a document; null where there is none.
 nlohmann::ordered_json part_of(const nlohmann::ordered_json& document, const char* key);
 
-// What is compared: the same job may run on another device.
-nlohmann::ordered_json without_device(nlohmann::ordered_json job);
+// What is compared: the same job may run on another device, and an earlier theseus had other words.
+nlohmann::ordered_json comparable(nlohmann::ordered_json job);
 
 // In what one identity is another than the earlier one: `what`, in words, and whether an input has another content.
 struct Difference {

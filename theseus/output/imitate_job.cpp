@@ -164,7 +164,7 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   require(
       job.write == "model" || !job.words.contains("output-dtype"),
       "--output-dtype is for a model, and this job writes an update; give --write model");
-  require(!job.calibration.empty(), "imitation needs examples of the new kind: give --calibration");
+  require(!job.calibration.empty(), "imitation needs examples of the new kind: give --examples");
   auto opened = open_all(job, watch);
   std::vector<const stats::Calibration*> calibrations = {opened.find_calibration()};
   std::optional<Opened> familiar;
@@ -193,7 +193,7 @@ ordered_json imitate_job(const ImitateJob& given, const transport::Watch& watch)
   ordered_json record = {{"theseus", job.version}, {"options", job.words}};
   record.update(describe_inputs(job, opened));
   if (familiar) {
-    record["familiar"] = describe_inputs(job, *familiar).at("calibration");
+    record["familiar"] = describe_inputs(job, *familiar).at("examples");
   }
   record["method"] = "imitate";
   record["alpha"] = job.alpha;

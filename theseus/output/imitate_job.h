@@ -10,7 +10,7 @@
 namespace theseus::output {
 
 struct ImitateJob {
-  // source, tuned, target, calibration, out, align.match, align.sampling, alpha, write (model or update),
+  // source, tuned, target, calibration, out, align.tokens, align.sampling, alpha, write (model or update),
   // fresh, placement and the words; the rest is for transport.
   JobOptions job;
   std::string

@@ -99,9 +99,8 @@ ordered_json plan_job(const JobOptions& options, const transport::Watch& watch) 
   if (maps.aligner) {
     if (maps.method->needs.moments) {  // else no model runs
       record["dtype"] = dtype_word(options.placement);
-      record["stream"] = options.align.maps.stream;
     }
-    record["match"] = maps.aligner->matcher_words();
+    record["tokens"] = maps.aligner->matcher_words();
     record["depth"] =
         describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());
     maps.aligner->set_loads(transport::loads_of(plan, opened.update ? &*opened.update : nullptr));
@@ -273,11 +272,10 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   files.open();
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
-  record["method"] = options.align.method;
+  record["method"] = method_word(options, opened);
   record["dtype"] = dtype_word(options.placement);
-  record["stream"] = options.align.maps.stream;
   add_processes(options, record);
-  record["match"] = maps.aligner->matcher_words();
+  record["tokens"] = maps.aligner->matcher_words();
   record["towers"] = maps.towers;
   record["depth"] =
       describe_depth(maps.route, opened, options.align.depth, maps.aligner->similarity());

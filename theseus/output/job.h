@@ -26,7 +26,8 @@ struct JobOptions {
   // What a model should say to the examples is used, too. Never without being asked for: a method that
   // needs no labels is not told them.
   bool labels = false;
-  std::vector<std::string> templates;           // prompts for class names; empty: those of the data
+  std::filesystem::path labelled;      // with `labels`: others than the calibration's; empty: those
+  std::vector<std::string> templates;  // prompts for class names; empty: those of the data
   gradient::Mask mask = gradient::Mask::kNone;  // on what is carried; a method may bring its own
   gradient::Vote vote = gradient::Vote::kMean;
   transport::AlignOptions align;
@@ -34,7 +35,9 @@ struct JobOptions {
   bool heads = false;
   bool partial = false;  // leave behind what the calibration does not reach
   double alpha = 1;
-  std::string write;  // model, update, adapter; empty: adapter for an adapter, else model
+  std::string
+      write;  // model, update, adapter; empty: adapter for an adapter or with `lora`, else model
+  int64_t lora = 0;  // of an adapter: its rank; 0: that of the factors that are carried
   OutputDtype output_dtype = OutputDtype::kAuto;  // of a model
   bool fresh = false;
   double save_every = 20;  // seconds between two times that unfinished work is saved

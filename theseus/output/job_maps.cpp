@@ -10,6 +10,7 @@
 #include "theseus/base/gpu.h"
 #include "theseus/maps/certify.h"
 #include "theseus/maps/polar.h"
+#include "theseus/output/method_words.h"
 #include "theseus/output/record.h"
 #include "theseus/output/text_file.h"
 #include "theseus/output/work_directory.h"
@@ -142,7 +143,7 @@ std::string dtype_word(const model::Placement& placement) {
 
 std::string method_word(const JobOptions& options, const Opened& opened) {
   return opened.alignment ? opened.alignment->about().at("method").get<std::string>()
-                          : options.align.method;
+                          : method_words(options.align);
 }
 
 Maps find_maps(
@@ -157,7 +158,7 @@ Maps find_maps(
     maps.route = opened.alignment->route();
     transport::require_fits(maps.route, opened.source.architecture(), opened.target.architecture());
     maps.towers = about.at("towers").get<std::set<std::string>>();
-    maps.method = &maps::method(about.at("method").get<std::string>());
+    maps.method = &method_of(about.at("method").get<std::string>());
   } else {
     maps.aligner.emplace(make_aligner(options, opened, work, watch));
     maps.route = maps.aligner->route();

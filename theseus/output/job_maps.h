@@ -30,7 +30,7 @@ Maps find_maps(
     const std::filesystem::path& work,
     const transport::Watch& watch);
 
-// The method of the alignment, or the one that is asked for.
+// The method of the alignment, or the one that is asked for, with its options: see set_method.
 std::string method_word(const JobOptions& options, const Opened& opened);
 
 // Gets a GPU ready for solving while files are opened; does nothing where no maps are made there.

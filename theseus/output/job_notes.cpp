@@ -31,7 +31,7 @@ std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
   }
   if (drawn.contains("answers_left_out")) {
     notes.emplace_back(
-        "the answers were not read: examples without --labels are texts alone to a causal model");
+        "the answers were not read: examples without --labelled are texts alone to a causal model");
   }
   if (drawn.contains("dropped_tokens") && drawn.at("dropped_tokens") > 0) {
     notes.push_back(c10::str(
@@ -49,9 +49,13 @@ std::vector<std::string> notes_on_drawn(const ordered_json& drawn) {
 }  // namespace
 
 std::vector<std::string> notes_on_examples(const Opened& opened) {
-  auto notes = opened.drawn.is_null() ? std::vector<std::string>() : notes_on_drawn(opened.drawn);
-  if (opened.calibration) {
-    const auto& more = opened.calibration->notes();
+  std::vector<std::string> notes;
+  for (const auto* drawn : {&opened.drawn, &opened.labelled_drawn}) {
+    const auto more = drawn->is_null() ? std::vector<std::string>() : notes_on_drawn(*drawn);
+    notes.insert(notes.end(), more.begin(), more.end());
+  }
+  for (const auto* examples : {&opened.calibration, &opened.labelled}) {
+    const auto more = *examples ? (*examples)->notes() : std::vector<std::string>();
     notes.insert(notes.end(), more.begin(), more.end());
   }
   return notes;
@@ -72,9 +76,9 @@ std::vector<std::string> notes_on_schedule(
   const auto& method = maps::method(options.align.method);
   if (options.align.maps.rank == maps::Rank::kArbitrary && method.obeys.rank && schedule.kept > 0) {
     notes.push_back(c10::str(
-        "--rank arbitrary: the rows of ", schedule.kept,
-        " spaces are kept, and what they leave open is filled in as --rank complete does without "
-        "what it knows of other spaces; --statistics moments fills it in arbitrarily"));
+        "rank=arbitrary: the rows of ", schedule.kept,
+        " spaces are kept, and what they leave open is filled in as rank=complete does without "
+        "what it knows of other spaces; statistics=moments fills it in arbitrarily"));
   }
   if (options.placement.device.is_cuda() && !options.words.contains("memory")) {
     notes.push_back(c10::str(

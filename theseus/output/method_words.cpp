@@ -1,8 +1,12 @@
 #include "theseus/output/method_words.h"
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <span>
+
+#include <fmt/format.h>
 
 #include "theseus/base/error.h"
 #include "theseus/machine/suggest.h"
@@ -10,6 +14,42 @@
 
 namespace theseus::output {
 namespace {
+
+// What an option says, by words; the first is what holds without it.
+template <class Value>
+using Choices = std::span<const std::pair<const char*, Value>>;
+
+constexpr std::array<std::pair<const char*, maps::Rank>, 3> kRanks = {
+    {{"complete", maps::Rank::kComplete},
+     {"arbitrary", maps::Rank::kArbitrary},
+     {"truncate", maps::Rank::kTruncate}}};
+constexpr std::array<std::pair<const char*, transport::Statistics>, 3> kStatistics = {
+    {{"auto", transport::Statistics::kAuto},
+     {"moments", transport::Statistics::kMoments},
+     {"rows", transport::Statistics::kRows}}};
+
+template <class Value>
+Value choice_named(const std::string& option, const std::string& word, Choices<Value> choices) {
+  std::string known;
+  for (const auto& [name, value] : choices) {
+    if (name == word) {
+      return value;
+    }
+    known.append(known.empty() ? "" : " ").append(name);
+  }
+  throw InputError(
+      c10::str(option, "='", word, "' is none of: ", known, machine::did_you_mean(word, known)));
+}
+
+template <class Value>
+std::string name_of_choice(const std::string& option, Value value, Choices<Value> choices) {
+  for (const auto& [name, known] : choices) {
+    if (known == value) {
+      return name == choices.front().first ? "" : ":" + option + "=" + name;
+    }
+  }
+  throw InternalError("a choice without a word");
+}
 
 double number_of(const std::string& option, const std::string& text) {
   size_t used = 0;
@@ -25,56 +65,81 @@ double number_of(const std::string& option, const std::string& text) {
   return number;
 }
 
-maps::Rank rank_of(const std::string& word) {
-  constexpr const char* kKnown = "complete arbitrary truncate";
-  require(
-      word == "complete" || word == "arbitrary" || word == "truncate", "rank='", word,
-      "' is none of: ", kKnown, machine::did_you_mean(word, kKnown));
-  return word == "complete"    ? maps::Rank::kComplete
-         : word == "arbitrary" ? maps::Rank::kArbitrary
-                               : maps::Rank::kTruncate;
+// Whether a method heeds an option. One that would be ignored is a misunderstanding.
+using Heeds = bool (*)(const maps::Method& method);
+
+bool uses_activations(const maps::Method& method) {
+  return method.needs.moments;
 }
 
-void require_bare(const std::string& option, const std::string& value) {
-  require(value.empty(), option, " takes no value, found '", value, "'");
-}
+struct Option {
+  Heeds heeds = nullptr;  // none: every method does
+  bool bare = false;      // takes no value
+  std::function<void(const std::string& value)> set;
+};
 
-void set_option(const std::string& option, const std::string& value, JobOptions& job) {
-  const auto& obeys = maps::method(job.align.method).obeys;
-  const auto obeyed = [&](bool heeded) {
-    require(heeded, option, " has no effect with method ", job.align.method);
-  };
+std::map<std::string, Option> options_of(JobOptions& job) {
   auto& maps = job.align.maps;
-  const std::map<std::string, std::function<void()>> options = {
-      {"center",
-       [&] {
-         obeyed(maps::method(job.align.method).needs.moments);
-         require_bare(option, value);
-         maps.center = true;
-       }},
+  return {
+      {"center", {uses_activations, true, [&](const auto&) { maps.center = true; }}},
       {"stream",
-       [&] {
-         const auto& needs = maps::method(job.align.method).needs;
-         obeyed(needs.moments && !needs.gradients);
-         require_bare(option, value);
-         maps.stream = true;
-       }},
-      {"whiten", [&] { obeyed(obeys.whiten), maps.whiten = number_of(option, value); }},
-      {"ridge", [&] { obeyed(obeys.ridge), maps.ridge = number_of(option, value); }},
-      {"rank", [&] { obeyed(obeys.rank), maps.rank = rank_of(value); }},
+       {[](const maps::Method& method) { return method.needs.moments && !method.needs.gradients; },
+        true, [&](const auto&) { maps.stream = true; }}},
+      {"whiten",
+       {[](const maps::Method& method) { return method.obeys.whiten; }, false,
+        [&](const auto& value) { maps.whiten = number_of("whiten", value); }}},
+      {"ridge",
+       {[](const maps::Method& method) { return method.obeys.ridge; }, false,
+        [&](const auto& value) { maps.ridge = number_of("ridge", value); }}},
+      {"rank",
+       {[](const maps::Method& method) { return method.obeys.rank; }, false,
+        [&](const auto& value) { maps.rank = choice_named<maps::Rank>("rank", value, kRanks); }}},
+      {"statistics",
+       {uses_activations, false,
+        [&](const auto& value) {
+          job.align.statistics =
+              choice_named<transport::Statistics>("statistics", value, kStatistics);
+        }}},
       {"mask",
-       [&] { job.mask = value.empty() ? gradient::Mask::kNormal : gradient::mask_of(value); }},
-      {"vote", [&] { job.vote = gradient::vote_of(value); }}};
-  const auto found = options.find(option);
+       {nullptr, false,
+        [&](const auto& value) {
+          job.mask = value.empty() ? gradient::Mask::kNormal : gradient::mask_of(value);
+        }}},
+      {"vote", {nullptr, false, [&](const auto& value) { job.vote = gradient::vote_of(value); }}}};
+}
+
+void require_heeded(const std::string& name, Heeds heeds, const std::string& method) {
+  if (heeds == nullptr || heeds(maps::method(method))) {
+    return;
+  }
+  std::string others;
+  for (const auto& other : maps::method_words()) {
+    others.append(heeds(maps::method(other)) ? " " + other : "");
+  }
+  throw InputError(c10::str(name, " has no effect with method ", method, "; it is for:", others));
+}
+
+// `word` is NAME or NAME=VALUE. Returns NAME.
+std::string set_option(const std::string& word, JobOptions& job) {
+  const auto equals = word.find('=');
+  const auto name = word.substr(0, equals);
+  const auto options = options_of(job);
+  const auto found = options.find(name);
   if (found == options.end()) {
     std::string known;
-    for (const auto& [name, set] : options) {
-      known.append(" ").append(name);
+    for (const auto& [other, option] : options) {
+      known.append(" ").append(other);
     }
     throw InputError(
-        c10::str("'", option, "' is none of:", known, machine::did_you_mean(option, known)));
+        c10::str("'", name, "' is none of:", known, machine::did_you_mean(name, known)));
   }
-  found->second();
+  require_heeded(name, found->second.heeds, job.align.method);
+  const auto value = equals == std::string::npos ? "" : word.substr(equals + 1);
+  require(
+      !found->second.bare || equals == std::string::npos, name, " takes no value, found '", value,
+      "'");
+  found->second.set(value);
+  return name;
 }
 
 }  // namespace
@@ -83,21 +148,31 @@ void set_method(const std::string& words, JobOptions& job) {
   with_context("reading the method " + words, [&] {
     auto end = words.find(':');
     job.align.method = words.substr(0, end);
-    maps::method(job.align.method);  // throws for what is none
+    job.align.maps.stream = maps::method(job.align.method).stream;  // throws for what is none
     bool votes = false;
     while (end != std::string::npos) {
       const auto begin = end + 1;
       end = words.find(':', begin);
-      const auto word = words.substr(begin, end == std::string::npos ? end : end - begin);
-      const auto equals = word.find('=');
-      const auto option = word.substr(0, equals);
-      set_option(option, equals == std::string::npos ? "" : word.substr(equals + 1), job);
+      const auto option =
+          set_option(words.substr(begin, end == std::string::npos ? end : end - begin), job);
       votes = votes || option == "vote";
     }
     require(!votes || mask_of(job) != gradient::Mask::kNone, "vote has no effect without mask");
     maps::needs_of(
         maps::method(job.align.method), job.align.maps);  // throws for values out of range
   });
+}
+
+std::string method_words(const transport::AlignOptions& align) {
+  const auto& maps = align.maps;
+  const maps::Options usual;
+  auto words = align.method;
+  words += maps.center ? ":center" : "";
+  words += maps.stream && !maps::method(align.method).stream ? ":stream" : "";
+  words += maps.whiten != usual.whiten ? fmt::format(":whiten={}", maps.whiten) : "";
+  words += maps.ridge != usual.ridge ? fmt::format(":ridge={}", maps.ridge) : "";
+  words += name_of_choice<maps::Rank>("rank", maps.rank, kRanks);
+  return words + name_of_choice<transport::Statistics>("statistics", align.statistics, kStatistics);
 }
 
 const maps::Method& method_of(const std::string& words) {

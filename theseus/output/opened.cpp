@@ -42,10 +42,10 @@ ordered_json about_model(const fs::path& path, const model::Model& model) {
       {"fingerprint", checkpoint::fingerprint(model.checkpoint())}};
 }
 
-ordered_json about_calibration(const Opened& opened, const JobOptions& options) {
-  const auto& calibration = *opened.calibration;
-  if (!opened.drawn.is_null()) {
-    auto about = opened.drawn;
+ordered_json about_examples(
+    const stats::Calibration& calibration, const ordered_json& drawn, const JobOptions& options) {
+  if (!drawn.is_null()) {
+    auto about = drawn;
     about["sequences"] = calibration.sequences();
     about["batches"] = calibration.batches();
     about["batch_size"] = options.align.sampling.batch_size;
@@ -98,7 +98,8 @@ void require_one_job(const JobOptions& options, const Opened& opened) {
       {"the source", checkpoint::fingerprint(opened.source.checkpoint())},
       {"the target", checkpoint::fingerprint(opened.target.checkpoint())}};
   if (opened.calibration) {
-    mine["the calibration"] = about_calibration(opened, options).at("fingerprint");
+    mine["the set of examples"] =
+        about_examples(*opened.calibration, opened.drawn, options).at("fingerprint");
   }
   for (const auto& [name, value] : options.words.items()) {
     mine["--" + name] = value;
@@ -114,6 +115,25 @@ void require_one_job(const JobOptions& options, const Opened& opened) {
           " for process 0 and ", ours.dump(), " for process ", processes.rank());
     }
   }
+}
+
+void open_examples(const JobOptions& options, Opened& opened, const transport::Watch& watch) {
+  if (options.calibration.empty() || opened.alignment) {
+    return;
+  }
+  if (!stats::is_prepared(options.calibration.string())) {
+    prepare(options, opened, watch);
+    return;
+  }
+  const auto& wording = options.wording;
+  require(
+      options.shots == 0 && options.split.empty() && options.longest == 0 && options.pack == 0 &&
+          wording.first.empty() && wording.second.empty() && wording.answer.empty(),
+      "--shots, --split, --max-length, --pack and --wording are for images and texts, and ",
+      options.calibration.string(), " holds tensors");
+  opened.calibration = stats::Calibration::open(
+      options.calibration, opened.source.architecture(), opened.target.architecture(),
+      options.align.sampling);
 }
 
 std::string hash_of_alignment(const fs::path& directory) {
@@ -134,7 +154,7 @@ stats::Choice choice_of(const JobOptions& options) {
       .sampling = sampling,
       .shots = options.shots,
       .longest = options.longest,
-      .labels = options.labels,
+      .labels = options.labels && options.labelled.empty(),
       .source_learns = maps::method(options.align.method).needs.gradients,
       .templates = options.templates,
       .wording = options.wording,
@@ -149,7 +169,8 @@ void require_apart(const JobOptions& options) {
   const auto normal = options.out.lexically_normal();
   const auto out = fs::weakly_canonical(normal.has_filename() ? normal : normal.parent_path());
   for (const auto& input :
-       {options.source, options.tuned, options.target, options.calibration, options.alignment}) {
+       {options.source, options.tuned, options.target, options.calibration, options.labelled,
+        options.alignment}) {
     const auto path = input.empty() ? input : fs::weakly_canonical(input);
     const auto meets = std::mismatch(out.begin(), out.end(), path.begin(), path.end());
     require(
@@ -164,12 +185,12 @@ void require_apart(const JobOptions& options) {
 // Tokens are matched to compare activations, or blocks.
 void require_matched(const JobOptions& options, const Opened& opened) {
   const bool matches_blocks =
-      opened.calibration && options.align.depth != transport::Depth::kInterpolate &&
+      opened.calibration && options.align.depth != transport::Depth::kStretch &&
       transport::depths_differ(opened.source.architecture(), opened.target.architecture());
   require(
-      !options.words.contains("match") || opened.alignment || matches_blocks ||
+      !options.words.contains("tokens") || opened.alignment || matches_blocks ||
           maps::method(options.align.method).needs.moments,
-      "--match has no effect with method ", options.align.method,
+      "--tokens has no effect with method ", options.align.method,
       ", which uses no activations, and no blocks are matched here");
 }
 
@@ -192,21 +213,14 @@ Opened open_all(const JobOptions& options, const transport::Watch& watch) {
           "opening the target", [&] { return model::Model::open(options.target, open); }),
       .alignment = std::move(alignment)};
   transport::require_one_family(opened.source, opened.target);
-  const bool wanted = !options.calibration.empty() && !opened.alignment;
-  if (wanted && !stats::is_prepared(options.calibration.string())) {
-    prepare(options, opened, watch);
-  } else if (wanted) {
-    const auto& wording = options.wording;
-    require(
-        options.shots == 0 && options.split.empty() && options.longest == 0 && options.pack == 0 &&
-            wording.first.empty() && wording.second.empty() && wording.answer.empty(),
-        "--shots, --split, --max-length, --pack and --wording are for a calibration from data, "
-        "and ",
-        options.calibration.string(), " holds tensors");
-    opened.calibration = stats::Calibration::open(
-        options.calibration, opened.source.architecture(), opened.target.architecture(),
-        options.align.sampling);
+  if (!options.labelled.empty()) {
+    auto other = options;
+    other.calibration = std::exchange(other.labelled, {});
+    open_examples(other, opened, watch);
+    opened.labelled = std::exchange(opened.calibration, {});
+    opened.labelled_drawn = std::exchange(opened.drawn, {});
   }
+  open_examples(options, opened, watch);
   require_matched(options, opened);
   if (!options.tuned.empty()) {
     opened.update = transport::SourceUpdate::open(options.tuned, opened.source);
@@ -280,8 +294,12 @@ ordered_json identity_of(const JobOptions& options, const Opened& opened) {
   if (!opened.drawn.is_null()) {
     inputs["what was drawn"] = opened.drawn.at("fingerprint");
   } else if (opened.calibration) {
-    inputs["the calibration"] =
+    inputs["the set of examples"] =
         checkpoint::fingerprint(checkpoint::Checkpoint::open(options.calibration));
+  }
+  if (opened.labelled) {
+    inputs["the set of labelled examples"] =
+        about_examples(*opened.labelled, opened.labelled_drawn, options).at("fingerprint");
   }
   if (opened.alignment) {
     inputs["the alignment"] = hash_of_alignment(opened.alignment->directory());
@@ -325,11 +343,14 @@ ordered_json describe_inputs(const JobOptions& options, const Opened& opened) {
   }
   result["target"] = about_model(options.target, opened.target);
   if (opened.calibration) {
-    result["calibration"] = about_calibration(opened, options);
+    result["examples"] = about_examples(*opened.calibration, opened.drawn, options);
+  }
+  if (opened.labelled) {
+    result["labelled"] = about_examples(*opened.labelled, opened.labelled_drawn, options);
   }
   if (opened.alignment) {
     result["alignment"] = fs::weakly_canonical(options.alignment).string();
-    result["calibration"] = opened.alignment->about().value("calibration", nlohmann::json());
+    result["examples"] = opened.alignment->about().value("examples", nlohmann::json());
   }
   return result;
 }

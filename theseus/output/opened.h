@@ -19,13 +19,18 @@ namespace theseus::output {
 struct Opened {
   model::Model source;
   model::Model target;
-  std::optional<stats::Calibration> calibration;
+  std::optional<stats::Calibration> calibration, labelled;
   std::optional<transport::SourceUpdate> update;
   std::optional<transport::Alignment> alignment;
-  nlohmann::ordered_json drawn;  // what a calibration that was made from data holds; else null
+  // What a calibration that was made from data holds, and what the labelled examples; else null.
+  nlohmann::ordered_json drawn, labelled_drawn;
 
   const stats::Calibration* find_calibration() const {
     return calibration ? &*calibration : nullptr;
+  }
+  // What labels are taken from, where the job learns from some.
+  const stats::Calibration* find_labelled() const {
+    return labelled ? &*labelled : find_calibration();
   }
 };
 

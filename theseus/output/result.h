@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "theseus/output/assembly.h"
 #include "theseus/output/deltas.h"
 #include "theseus/output/opened.h"
@@ -34,10 +36,14 @@ void write_update_file(
     const std::filesystem::path& directory,
     const Watch& watch);
 
-void write_adapter_files(
+// Writes the factors that were carried, and returns null. With options.lora it writes the nearest
+// adapter of that rank, and returns {"rank", "kept": the share of the square that it holds,
+// "left_behind": tensors that no adapter holds}.
+nlohmann::ordered_json write_adapter_files(
     const JobOptions& options,
     const Opened& opened,
     const Assembly& assembly,
     const std::filesystem::path& directory);
+std::vector<std::string> notes_on_adapter(const nlohmann::ordered_json& adapter);
 
 }  // namespace theseus::output

@@ -41,7 +41,7 @@ SignMask::SignMask(
 }
 
 void SignMask::compute(Opened& opened, const fs::path& file, const transport::Watch& watch) const {
-  const auto& calibration = *opened.calibration;
+  const auto& calibration = *opened.find_labelled();
   auto loss = stats::loss_of(opened.target, calibration, stats::Side::kTarget);
   const bool images = calibration.labelled(stats::Side::kTarget, 0).batch.contains("pixel_values");
   const auto reached = gradient::tensors_reached(opened.target.architecture(), images);

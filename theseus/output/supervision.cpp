@@ -92,14 +92,17 @@ void require_labels_allowed(const JobOptions& options) {
           : std::string("--mask");
   require(
       options.labels, what,
-      " learns from labels, which others do without: give --labels to use those of the "
-      "calibration");
+      " learns from labels, which others do without: give the examples that have them as "
+      "--labelled");
   require(
       options.alignment.empty(), what,
-      " needs the labelled calibration, and with --alignment there is none; leave --alignment out");
+      " needs labelled examples, and with --alignment there are none; leave --alignment out");
   require(
-      !options.calibration.empty(), "--calibration is required: ", what,
+      !options.calibration.empty(), "--labelled is required: ", what,
       " learns from labelled examples");
+  require(
+      options.labelled.empty() || !maps::method(options.align.method).needs.gradients, what,
+      " takes activations and gradients of the same examples; give --labelled alone");
 }
 
 void require_memory_for_labels(
@@ -120,12 +123,14 @@ void require_memory_for_labels(
 std::vector<std::string> notes_on_labels(
     const JobOptions& options, const Opened& opened, const std::vector<Disposition>& plan) {
   std::vector<std::string> notes;
-  const auto examples = opened.calibration ? opened.calibration->sequences() : 0;
-  if (needs_labels(options) && opened.drawn.is_null() && opened.calibration &&
-      opened.calibration->find_answer(stats::Side::kTarget, "labels").defined() &&
-      !opened.calibration->classes(stats::Side::kTarget).defined()) {
+  const auto* labelled = opened.find_labelled();
+  const auto examples = labelled != nullptr ? labelled->sequences() : 0;
+  const auto& drawn = opened.labelled ? opened.labelled_drawn : opened.drawn;
+  if (needs_labels(options) && drawn.is_null() && labelled != nullptr &&
+      labelled->find_answer(stats::Side::kTarget, "labels").defined() &&
+      !labelled->classes(stats::Side::kTarget).defined()) {
     notes.emplace_back(
-        "the labels of the calibration are numbers: label i was taken for class i of the head");
+        "the labels of the examples are numbers: label i was taken for class i of the head");
   }
   if (const auto bytes = mask_bytes(options, opened, plan); bytes > 0) {
     const bool majority = options.vote == gradient::Vote::kMajority;

@@ -103,8 +103,7 @@ void take_access(const fs::path& from, const fs::path& to) {
 bool is_of_job(const fs::path& file, const ordered_json& job) {
   std::error_code ignored;
   try {
-    return !fs::exists(file, ignored) ||
-           without_device(part_of(read_checked_json(file), "job")) == job;
+    return !fs::exists(file, ignored) || comparable(part_of(read_checked_json(file), "job")) == job;
   } catch (const InputError&) {
     return false;  // it is damaged
   }
@@ -182,7 +181,7 @@ void WorkDirectory::begin() {
   if (resumed_) {
     const auto found = read_checked_json(file);
     find_job();
-    require_same(without_device(part_of(found, "job")));
+    require_same(comparable(part_of(found, "job")));
     threads_ = part_of(found, "threads");
     devices_ = part_of(found, "devices");
   }
@@ -217,7 +216,7 @@ void WorkDirectory::require_same(const ordered_json& before) const {
 void WorkDirectory::find_job() {
   const auto found = identity_();
   device_ = part_of(found, "device");
-  job_ = without_device(found);
+  job_ = comparable(found);
 }
 
 void WorkDirectory::identify() {
@@ -338,11 +337,11 @@ void WorkDirectory::finish(const std::string& name, ordered_json& record) {
 ordered_json find_finished(const fs::path& out, const Identity& identity, bool fresh) {
   const auto place = place_of(out);
   auto listed = fresh ? Listed() : find_listed(place);
-  const auto then = without_device(part_of(listed.record, "job"));
+  const auto then = comparable(part_of(listed.record, "job"));
   if (then.is_null()) {
     return nullptr;
   }
-  const auto now = without_device(identity());
+  const auto now = comparable(identity());
   const auto words = "--out: " + place.string() + " exists";
   if (then != now) {
     const auto [what, of_input] = difference(then, now);

@@ -14,15 +14,16 @@ namespace {
 
 constexpr size_t kWorst = 10;
 
-std::string calibration_words(const Entry& entry) {
-  const auto calibration = entry.entry("calibration");
-  if (!calibration) {
+std::string examples_words(const Entry& entry) {
+  const auto* key = examples_key(entry);
+  const auto examples = entry.entry(key);
+  if (!examples) {
     return "";
   }
-  const auto count = calibration->number("sequences");
+  const auto count = examples->number("sequences");
   return fmt::format(
       " The maps come from {}{}.", count ? fmt::format("{:.0f} inputs of ", *count) : "",
-      name_of(entry, "calibration", "the calibration data"));
+      name_of(entry, key, "the examples"));
 }
 
 std::string totals_words(const Entry& entry) {
@@ -73,7 +74,7 @@ std::string transport_story(const Entry& entry) {
       name_of(entry, "target", "the target"),
       entry.text("method").empty() ? "" : " by the method " + entry.text("method"),
       alpha ? ", times alpha = " + number_text(alpha) : "", written_words(entry),
-      calibration_words(entry), totals_words(entry), loss_words(entry));
+      examples_words(entry), totals_words(entry), loss_words(entry));
 }
 
 std::string alignment_story(const Entry& entry, size_t maps) {
@@ -82,7 +83,7 @@ std::string alignment_story(const Entry& entry, size_t maps) {
       "two.{}",
       name_of(entry, "source", "the source"), name_of(entry, "target", "the target"),
       entry.text("method").empty() ? "" : " by the method " + entry.text("method"), maps,
-      calibration_words(entry));
+      examples_words(entry));
 }
 
 // Relative; the error itself where the source has no norm.
@@ -187,6 +188,10 @@ void add_fates(const std::vector<Entry>& parameters, std::vector<Part>& parts) {
 }
 
 }  // namespace
+
+const char* examples_key(const Entry& entry) {
+  return entry.entry("examples") ? "examples" : "calibration";
+}
 
 std::string name_of(const Entry& entry, const char* key, const char* otherwise) {
   const auto side = entry.entry(key);

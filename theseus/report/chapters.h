@@ -27,6 +27,8 @@ Chapter tell_imitation(const Document& document);
 
 // Last part of the path in a field that has one, as `source`; `otherwise` where there is none.
 std::string name_of(const Entry& entry, const char* key, const char* otherwise);
+// Where a document says which examples its maps come from: an earlier theseus had another word.
+const char* examples_key(const Entry& entry);
 // ", and written as a model"; nothing where the document does not say.
 std::string written_words(const Entry& entry);
 

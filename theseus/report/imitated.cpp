@@ -8,14 +8,14 @@
 namespace theseus::report {
 namespace {
 
-std::string examples_words(const Entry& entry) {
+std::string fitted_on_words(const Entry& entry) {
   const auto count_of = [&](const char* key) {
     const auto side = entry.entry(key);
     const auto count = side ? side->number("sequences") : std::nullopt;
     return count ? fmt::format("{:.0f} inputs", *count) : "inputs";
   };
   return fmt::format(
-      " It was fitted on {} of the new kind{}.", count_of("calibration"),
+      " It was fitted on {} of the new kind{}.", count_of(examples_key(entry)),
       entry.entry("familiar") ? fmt::format(" and {} of a familiar one", count_of("familiar"))
                               : "");
 }
@@ -74,7 +74,7 @@ Chapter tell_imitation(const Document& document) {
           name_of(entry, "target", "The target"), name_of(entry, "source", "the source"),
           name_of(entry, "tuned", "the tuned model"), layers.size(),
           alpha ? ", times alpha = " + number_text(alpha) : "", written_words(entry),
-          examples_words(entry), shares_words(layers)),
+          fitted_on_words(entry), shares_words(layers)),
       .section = std::move(section)};
 }
 

@@ -7,8 +7,9 @@ namespace theseus::report {
 
 Table provenance(const Document& document) {
   // Shown in this order, then what else there is; results are in the other sections.
-  constexpr std::array<std::string_view, 8> kFirst = {"theseus", "kind",   "options",     "source",
-                                                      "tuned",   "target", "calibration", "method"};
+  constexpr std::array<std::string_view, 9> kFirst = {"theseus",  "kind",        "options",
+                                                      "source",   "tuned",       "target",
+                                                      "examples", "calibration", "method"};
   constexpr std::array<std::string_view, 16> kResults = {
       "parameters", "spaces",  "notes", "update",  "depth",   "totals", "curve",  "best",
       "base",       "columns", "rows",  "verdict", "reasons", "files",  "losses", "layers"};

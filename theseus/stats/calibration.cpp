@@ -48,7 +48,7 @@ int64_t most_sequences(const model::Batch& inputs) {
   int64_t most = 0;
   for (const auto& [name, tensor] : inputs) {
     require(
-        tensor.dim() >= 2 && tensor.size(0) > 0, "calibration tensor ", name,
+        tensor.dim() >= 2 && tensor.size(0) > 0, "the tensor ", name,
         " has no sequences: its shape is ", tensor.sizes());
     most = std::max(most, tensor.size(0));
   }
@@ -59,8 +59,8 @@ void check_counts(const model::Batch& source, const model::Batch& target) {
   for (const auto& [name, tensor] : source) {
     const auto other = target.find(name);
     require(
-        other == target.end() || other->second.size(0) == tensor.size(0), "calibration tensor ",
-        name, " has ", tensor.size(0), " sequences for the source and ",
+        other == target.end() || other->second.size(0) == tensor.size(0), "the tensor ", name,
+        " has ", tensor.size(0), " sequences for the source and ",
         other == target.end() ? 0 : other->second.size(0), " for the target; they must pair");
   }
   for (const auto* inputs : {&source, &target}) {
@@ -70,7 +70,7 @@ void check_counts(const model::Batch& source, const model::Batch& target) {
       require(
           found == inputs->end() ||
               (ids != inputs->end() && ids->second.size(0) == found->second.size(0)),
-          "calibration tensor ", name, " has another number of sequences than input_ids");
+          "the tensor ", name, " has another number of sequences than input_ids");
     }
   }
 }
@@ -133,7 +133,7 @@ Calibration Calibration::open(
     const model::Architecture& source,
     const model::Architecture& target,
     const Sampling& sampling) {
-  return with_context("reading the calibration " + path.string(), [&] {
+  return with_context("reading the examples " + path.string(), [&] {
     require(sampling.batch_size > 0, "a batch size of ", sampling.batch_size, " is not positive");
     Calibration result;
     result.path_ = path;

@@ -39,7 +39,7 @@ void Calibration::require_labels() const {
   const auto check = [](const char* side, const model::Batch& inputs, const model::Batch& answers,
                         const at::Tensor& classes) {
     require(
-        !answers.empty(), "the calibration has no labels for the ", side,
+        !answers.empty(), "the examples have no labels for the ", side,
         ": a file of tensors needs labels [n] (or wanted [n, t]) beside its inputs, and data need "
         "labels of their own");
     for (const auto& answer : answers) {
@@ -50,14 +50,14 @@ void Calibration::require_labels() const {
                       : input.second.sizes() == tensor.sizes();
       });
       require(
-          fits && tensor.scalar_type() == at::kLong, "calibration tensor ", answer.first, " is ",
+          fits && tensor.scalar_type() == at::kLong, "the tensor ", answer.first, " is ",
           tensor.scalar_type(), " ", tensor.sizes(), ", expected int64 ",
           labels ? "[n] with as many as there are sequences" : "of the shape of the ids");
     }
     require(
         !classes.defined() || (classes.dim() == 2 && classes.is_floating_point() &&
                                classes.isfinite().all().item<bool>()),
-        "calibration tensor classes must be a finite row of features for each class name");
+        "the tensor classes must be a finite row of features for each class name");
   };
   check("source", source_, source_answers_, source_classes_);
   check("target", target_, target_answers_, target_classes_);

@@ -21,7 +21,7 @@ PairedRows one_to_one(const Sequences& source, const Sequences& target) {
       source.rows.size(0) == target.rows.size(0) && source.rows.size(1) == target.rows.size(1),
       "tokens pair one to one only when both models see equally many: the source has ",
       source.rows.size(0), " sequences of ", source.rows.size(1), " tokens, the target ",
-      target.rows.size(0), " of ", target.rows.size(1), "; --match mean pairs any two lengths");
+      target.rows.size(0), " of ", target.rows.size(1), "; --tokens mean pairs any two lengths");
   if (!source.kept.defined() && !target.kept.defined()) {
     return {source.rows.flatten(0, 1), target.rows.flatten(0, 1)};
   }

@@ -352,7 +352,7 @@ ordered_json prepare_calibration(
     model::Model& target,
     const fs::path& path,
     const std::function<void(int64_t done, int64_t all)>& watch) {
-  return with_context("preparing the calibration from " + choice.data, [&] {
+  return with_context("preparing the examples of " + choice.data, [&] {
     auto examples =
         data::open_examples(choice.data, choice.split.empty() ? data::kNotTest : choice.split);
     require(examples.size() > 0, "it holds no examples");

@@ -28,10 +28,10 @@ Aligner::Aligner(
   prepare();
   const auto& from = source.architecture();
   const auto& to = target.architecture();
-  if (depths_differ(from, to) && options.depth != Depth::kInterpolate) {
+  if (depths_differ(from, to) && options.depth != Depth::kStretch) {
     require(
         calibration != nullptr, "--depth ", word_of(options.depth),
-        " compares activations, so it needs a calibration with any method");
+        " compares activations, so it needs examples with any method");
     similarity_ = block_similarity(
         source, target, *calibration, matchers_,
         [&](int64_t done, int64_t all) {
@@ -62,9 +62,10 @@ void Aligner::prepare() {
   require_one_family(source_, target_);
   method_ = &maps::method(options_.method);
   needs_ = maps::needs_of(*method_, options_.maps);
+  options_.maps.stream = options_.maps.stream || method_->stream;
   require(
       calibration_ != nullptr || !method_->needs.moments, "method ", options_.method,
-      " needs a calibration");
+      " needs examples");
   require(
       processes().alone() || !needs_.gradients, "method ", options_.method,
       " runs as one process: start it without a launcher");
@@ -79,7 +80,7 @@ void Aligner::prepare() {
   if (calibration_ == nullptr) {
     return;
   }
-  matchers_ = matchers_of(target_.architecture(), options_.match, calibration_->has_spans());
+  matchers_ = matchers_of(target_.architecture(), options_.tokens, calibration_->has_spans());
   same_words_ = require_one_vocabulary(source_, target_, *calibration_, matchers_);
   if (needs_.gradients) {
     stats::loss_of(source_, *calibration_, stats::Side::kSource);
@@ -188,7 +189,7 @@ std::vector<std::string> Aligner::notes(const SpaceSet& needed) const {
   const Solver solver(source_, target_, route_, *method_, options_.maps);
   if (options_.maps.stream && solver.solved_for(needed) == needed) {
     notes.emplace_back(
-        "--stream makes no difference: the update changes no layer that adds to the residual "
+        "method stream makes no difference: the update changes no layer that adds to the residual "
         "stream");
   }
   for (const auto& [tower, rows] : rows_by_tower()) {
@@ -242,7 +243,7 @@ std::map<int64_t, stats::Moments> Aligner::collect_gradients(
   const auto batches = calibration_->batches();
   for (int64_t batch = 0; batch < batches; ++batch) {
     watch(static_cast<double>(batch), static_cast<double>(batches), "gradients");
-    with_context(c10::str("running calibration batch ", batch + 1, " of ", batches), [&] {
+    with_context(c10::str("running batch ", batch + 1, " of ", batches), [&] {
       gradients.add(*calibration_, batch);
     });
   }
@@ -415,10 +416,9 @@ void Aligner::run(
          batch < batches; batch += processes().size()) {
       tell(batch, "walking");
       auto state = memory.take(first, batch);
-      with_context(
-          c10::str("running part ", batch + 1, " of ", batches, " of the calibration"), [&] {
-            walk.run(first, last, walked_->pair(batch, first, device().is_cuda()), state, moments);
-          });
+      with_context(c10::str("running part ", batch + 1, " of ", batches, " of the examples"), [&] {
+        walk.run(first, last, walked_->pair(batch, first, device().is_cuda()), state, moments);
+      });
       memory.put(last, batch, std::move(state));
       save({first, batch + 1});
     }

@@ -24,9 +24,9 @@ struct Position;
 
 struct AlignOptions {
   std::string method = "procrustes";
-  std::string match;  // empty: grid for images, tokens for text
+  std::string tokens;  // which pair; empty: grid for images, text or offsets for text
   maps::Options maps;
-  Depth depth = Depth::kMatch;
+  Depth depth = Depth::kDivided;
   Statistics statistics = Statistics::kAuto;
   stats::Sampling sampling;
   int64_t memory = 0;  // bytes; 0: what is free

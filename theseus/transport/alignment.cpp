@@ -34,6 +34,20 @@ fs::path maps_file(const fs::path& directory, int64_t stage) {
   return directory / c10::str("maps-", stage, ".safetensors");
 }
 
+// An earlier theseus had other words.
+void use_our_words(nlohmann::json& about) {
+  if (about.contains("calibration")) {
+    about["examples"] = about.at("calibration");
+    about.erase("calibration");
+  }
+  auto method = about.at("method").get<std::string>();
+  if (about.value("stream", false)) {
+    method = method == "procrustes" ? "stream" : method + ":stream";
+    about.erase("stream");
+  }
+  about["method"] = method == "identity" ? "copy" : method;
+}
+
 // Everything that is read of it later, so that a damaged file shows here.
 void check(const nlohmann::json& about) {
   for (const char* side : {"source", "target"}) {
@@ -132,6 +146,7 @@ Alignment Alignment::open(const fs::path& directory) {
           format == kFormat || format == kFormatOfFactors, "it has format ", format,
           "; this theseus reads formats ", kFormat, " and ", kFormatOfFactors,
           ": read it with the theseus that wrote it, or make it anew");
+      use_our_words(result.about_);
       result.route_ = read_route(result.about_.at("depth"));
       check(result.about_);
     } catch (const nlohmann::json::exception& error) {

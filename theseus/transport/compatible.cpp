@@ -57,7 +57,7 @@ bool require_same_tokenizer(const model::Model& source, const model::Model& targ
       require(
           same_file(left / name, right / name), "the tokenizers differ (", name,
           "): token i of the source is not token i of the target, so their rows do not pair; give "
-          "texts as --calibration, which pairs them by characters, or --match mean with "
+          "texts as --examples, which pairs them by characters, or --tokens mean with "
           "source/input_ids and target/input_ids");
       compared = true;
     }
@@ -83,17 +83,17 @@ std::map<std::string, const stats::Matcher*> matchers_of(
       [](const auto& tower) { return tower.image > 0; });
   std::map<std::string, const stats::Matcher*> result;
   for (const auto& tower : target.towers) {
-    const std::string fallback = tower.image > 0 ? "grid" : spans_known ? "offsets" : "tokens";
+    const std::string fallback = tower.image > 0 ? "grid" : spans_known ? "offsets" : "text";
     const auto& asked = stats::all_matchers();
     const auto& matcher = find_plugin(asked, "matcher", word.empty() ? fallback : word);
     require(
-        !matcher.images_only || images, "--match ", word,
-        " is for images, and this model reads text; use tokens, mean or cls");
+        !matcher.images_only || images, "--tokens ", word,
+        " is for images, and this model reads text; use text, mean or cls");
     require(
-        !matcher.needs_spans || tower.image > 0 || spans_known, "--match ", word,
-        " pairs tokens by the text they stand for, which this calibration does not say, or need "
+        !matcher.needs_spans || tower.image > 0 || spans_known, "--tokens ", word,
+        " pairs tokens by the text they stand for, which these examples do not say, or need "
         "not "
-        "because both models get the same ids; use tokens, or give texts and two tokenizers");
+        "because both models get the same ids; use text, or give texts and two tokenizers");
     const bool beside_images = tower.image == 0 && images;
     const bool fits = tower.image > 0 || !matcher.images_only;
     result[tower.name] =
@@ -107,13 +107,13 @@ bool require_one_vocabulary(
     const model::Model& target,
     const stats::Calibration& calibration,
     const std::map<std::string, const stats::Matcher*>& matchers) {
-  const auto& tokens = find_plugin(stats::all_matchers(), "matcher", "tokens");
+  const auto& text = find_plugin(stats::all_matchers(), "matcher", "text");
   const auto& linear = find_plugin(stats::all_matchers(), "matcher", "linear");
   const auto& towers = source.architecture().towers;
   bool certain = true;
   for (size_t t = 0; t < towers.size(); ++t) {
     const auto* matcher = matchers.at(towers[t].name);
-    const bool paired = matcher == &tokens || matcher == &linear || calibration.shares_ids();
+    const bool paired = matcher == &text || matcher == &linear || calibration.shares_ids();
     if (towers[t].vocabulary == 0 || !paired) {
       continue;
     }
@@ -122,8 +122,8 @@ bool require_one_vocabulary(
         towers[t].vocabulary == other.vocabulary, "the vocabularies differ (", towers[t].vocabulary,
         " in the source, ", other.vocabulary,
         " in the target), so token i of one is not token i of the other; give texts as "
-        "--calibration, "
-        "which pairs them by characters, or --match mean with source/input_ids and "
+        "--examples, "
+        "which pairs them by characters, or --tokens mean with source/input_ids and "
         "target/input_ids");
     certain = require_same_tokenizer(source, target);
   }
@@ -141,7 +141,7 @@ bool has_same_tokenizer(const model::Model& source, const model::Model& target) 
 std::map<std::string, int64_t> tokens_by_tower(
     model::Model& model, std::string_view side, const model::Batch& batch) {
   const auto doing = c10::str(
-      "trying the calibration on the ", side, " ", model.location().weights.string(), " (", side,
+      "trying the examples on the ", side, " ", model.location().weights.string(), " (", side,
       "/NAME is an input for this model alone)");
   return with_context(doing, [&] {
     auto pass = model.begin(batch);

@@ -57,7 +57,7 @@ void match(
 
 const std::map<std::string, Depth>& depth_words() {
   static const std::map<std::string, Depth> words = {
-      {"match", Depth::kMatch}, {"repeat", Depth::kRepeat}, {"interpolate", Depth::kInterpolate}};
+      {"divided", Depth::kDivided}, {"whole", Depth::kWhole}, {"stretch", Depth::kStretch}};
   return words;
 }
 
@@ -74,7 +74,7 @@ std::string word_of(Depth depth) {
 
 Depth parse_depth(const std::string& word) {
   const auto found = depth_words().find(word);
-  constexpr const char* kKnown = "match repeat interpolate";
+  constexpr const char* kKnown = "divided whole stretch";
   require(
       found != depth_words().end(), "--depth: '", word, "' is none of: ", kKnown,
       machine::did_you_mean(word, kKnown));
@@ -152,17 +152,17 @@ stats::Route make_route(
     const auto& from = source.towers[t];
     const auto& to = target.towers[t];
     const auto begin = static_cast<int64_t>(route.source.size());
-    const bool matched = from.blocks != to.blocks && depth != Depth::kInterpolate;
+    const bool matched = from.blocks != to.blocks && depth != Depth::kStretch;
     if (matched) {
       stretch(from, first_source, from.blocks, route);
       match(
           similarity.narrow(0, first_source, from.blocks).narrow(1, first_target, to.blocks), begin,
-          first_target, depth == Depth::kMatch, route);
+          first_target, depth == Depth::kDivided, route);
     } else {
       require(
-          from.blocks <= to.blocks, "--depth interpolate needs a target at least as deep: the ",
+          from.blocks <= to.blocks, "--depth stretch needs a target at least as deep: the ",
           from.name, " tower has ", from.blocks, " blocks in the source and ", to.blocks,
-          " in the target; use --depth match");
+          " in the target; use --depth divided");
       stretch(from, first_source, to.blocks, route);
       for (int64_t i = 0; i < to.blocks; ++i) {
         route.pairs.push_back({.source = begin + i, .target = first_target + i});

@@ -10,7 +10,7 @@
 
 namespace theseus::transport {
 
-enum class Depth { kInterpolate, kMatch, kRepeat };
+enum class Depth { kStretch, kDivided, kWhole };
 
 // By which word --depth names it.
 std::string word_of(Depth depth);
@@ -21,14 +21,14 @@ Depth parse_depth(const std::string& word);
 bool depths_differ(const model::Architecture& source, const model::Architecture& target);
 
 // Towers of equal depth go block by block. The others:
-// kInterpolate: the source is stretched to the target's depth: after its blocks come blocks with the
+// kStretch: the source is stretched to the target's depth: after its blocks come blocks with the
 //   means of their neighbours' parameters (after the last: copies of it), then block by block.
 //   Throws InputError when the target is shallower.
-// kMatch: `similarity` [source blocks, target blocks] of all towers' blocks decides: the deeper
+// kDivided: `similarity` [source blocks, target blocks] of all towers' blocks decides: the deeper
 //   model's blocks are assigned to the shallower one's, in order, none left out, with the greatest
 //   sum. A source block that serves several gives each an equal share of its update; a target block
 //   that is served by several gets the sum.
-// kRepeat: likewise, but each gets the whole update. The shares of kMatch add up to what the source block
+// kWhole: likewise, but each gets the whole update. The shares of kDivided add up to what the source block
 //   did; but what arrives in a model trained apart is weaker, and more of it does more.
 stats::Route make_route(
     const model::Architecture& source,

@@ -111,7 +111,7 @@ class Imitator {
     require_one_family(source, target);
     require(!calibrations.empty(), "there are no examples to imitate on");
     matchers_ =
-        matchers_of(target.architecture(), options.match, calibrations.front()->has_spans());
+        matchers_of(target.architecture(), options.tokens, calibrations.front()->has_spans());
     const Tensors outer = tuned_tensors(source, update, model::kOuter);
     for (const auto* calibration : calibrations) {
       require_one_vocabulary(source, target, *calibration, matchers_);

@@ -14,7 +14,7 @@
 namespace theseus::transport {
 
 struct ImitateOptions {
-  std::string match;        // empty: grid for images, tokens for text
+  std::string tokens;       // empty: grid for images, text or offsets for text
   double map_ridge = 1e-2;  // relative to the mean variance of a feature of the source
   double fit_ridge = 1e-2;  // relative to the mean square of what a layer reads
 };

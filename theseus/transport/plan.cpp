@@ -10,7 +10,7 @@
 namespace theseus::transport {
 namespace {
 
-constexpr std::string_view kNotReached = "the calibration does not reach";
+constexpr std::string_view kNotReached = "the examples do not reach";
 
 // The towers whose rows tell about `space`: its own, or those of the layers that write it.
 std::set<std::string> towers_of(const model::Architecture& target, const std::string& space) {
@@ -93,7 +93,7 @@ class Planner {
         continue;
       }
       if (!norm && !options_.heads) {
-        return c10::str("a head onto ", parameter.axes[axis], " (--heads carries it)");
+        return c10::str("a head onto ", parameter.axes[axis], " (--head carry carries it)");
       }
       if (parameter.shape[axis] != row.source->shape[axis]) {
         return c10::str(
@@ -233,7 +233,7 @@ void require_reached(
         roles.contains(source.role(parameter.name, parameter.block)) && update.changes(parameter);
     require(
         !lost, "the update changes ", parameter.name,
-        ", and the calibration does not reach it: it needs inputs for that part of the model, too "
+        ", and the examples do not reach it: they need inputs for that part of the model, too "
         "(it takes",
         [&] {
           std::string inputs;

@@ -77,7 +77,7 @@ Schedule agreed_schedule(const fs::path& directory, const Schedule& now, int64_t
     const auto saved = checkpoint::open_checked(path);
     require(
         saved.find("batches") != nullptr && saved.tensor("batches").item<int64_t>() == batches,
-        "it walked the calibration in other batches; --fresh starts over");
+        "it walked the examples in other batches; --fresh starts over");
     const auto numbers = saved.tensor("groups").view({-1, 2});
     Schedule schedule{.spill = saved.tensor("spill").item<int64_t>() != 0, .cost = now.cost};
     for (int64_t i = 0; i < numbers.size(0); ++i) {

@@ -137,7 +137,7 @@ void SourceUpdate::open_dense(const model::Model& source) {
       misshapen.empty(), "this is not a tune of the source ", source.location().weights.string(),
       ": other shapes: ", joined(misshapen, kShown),
       heads_alone
-          ? "; its head is of another number of classes, and --heads carries one only where "
+          ? "; its head is of another number of classes, and --head carry carries one only where "
             "all models have that number: give it a source with such a head"
           : "");
   require(
@@ -400,12 +400,12 @@ void require_change(const SourceUpdate& update, const model::Architecture& archi
   require(
       changed, "the tuned model ", update.path().string(),
       " changes nothing: every tensor equals the source's",
-      update.beside().empty()
-          ? ""
-          : c10::str(
-                ", and the source lacks ", joined(update.beside(), kShown),
-                "; if that is a head, --heads carries it from a source that has one of the same "
-                "shape onto a target that has one"));
+      update.beside().empty() ? ""
+                              : c10::str(
+                                    ", and the source lacks ", joined(update.beside(), kShown),
+                                    "; if that is a head, --head carry carries it from a source "
+                                    "that has one of the same "
+                                    "shape onto a target that has one"));
 }
 
 }  // namespace theseus::transport

@@ -50,22 +50,11 @@ void require_effect(const CLI::App& app, const theseus::evaluate::CompareOptions
       !given("--batches") || !given("--shots"),
       "--batches has no effect with --shots, which says how many examples are drawn");
   const auto& methods = compare.methods;
-  const bool labelled = std::any_of(methods.begin(), methods.end(), [&](const auto& method) {
-    auto job = compare.job;
-    if (method == theseus::evaluate::kNone || method == theseus::evaluate::kImitate) {
-      return false;
-    }
-    output::set_method(method, job);
-    return output::needs_labels(job);
-  });
-  require(
-      !given("--labels") || labelled, "--labels has no effect with these methods; it is for ",
-      "gradient-mask, gradient-output and mask");
   const bool drawn = std::any_of(methods.begin(), methods.end(), [&](const auto& method) {
     return theseus::evaluate::uses_calibration(compare, method);
   });
   for (const char* option :
-       {"--match", "--draw", "--batches", "--batch-size", "--shots", "--split"}) {
+       {"--tokens", "--draw", "--batches", "--batch-size", "--shots", "--split"}) {
     require(
         drawn || !given(option), option,
         " has no effect: none of these methods looks at examples to make maps from");
@@ -86,16 +75,14 @@ int run(const Options& options) {
   }
   for (const auto& method : compare.methods) {
     if (method != theseus::evaluate::kNone && method != theseus::evaluate::kImitate) {
-      auto job = compare.job;
+      auto job = options.compare.job;
       output::set_method(method, job);  // throws for what is none
-      require(
-          !output::needs_labels(job) || job.labels, method,
-          " learns from labels, which others do without: give --labels to use those of the "
-          "calibration");
+      compare.job.labels = compare.job.labels || output::needs_labels(job);
     }
   }
   read_draw(*options.app, options.draw, compare.job.align.sampling);
-  compare.job.align.depth = transport::parse_depth(options.depth.empty() ? "match" : options.depth);
+  compare.job.align.depth =
+      transport::parse_depth(options.depth.empty() ? "divided" : options.depth);
   require_effect(*options.app, compare);
   if (options.alpha) {
     compare.strengths = {.first = *options.alpha, .last = *options.alpha};
@@ -135,11 +122,10 @@ std::function<int()> add(CLI::App& app) {
   compare.methods = {"none", "pad", "procrustes"};
   app.add_option(
          "--methods", compare.methods,
-         "rows, as in none,procrustes,procrustes:center,pinv,imitate; a method may have center, "
-         "whiten=P, "
-         "ridge=L, rank=WORD, stream, mask[=force], vote=majority")
+         "rows, as in none,procrustes,stream,procrustes:center:whiten=0.2,imitate; "
+         "docs/transport.md lists them and their options. Those that learn from labels take those "
+         "of DATA")
       ->delimiter(',');
-  app.add_flag("--labels", compare.job.labels, "let methods that need labels use them");
   app.add_option("--batches", compare.batches, "B-shot: a row for each, as in 1,5,10")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
@@ -147,11 +133,12 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--batch-size", compare.job.align.sampling.batch_size, "sequences at a time")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--shots", compare.job.shots, "K-shot calibration: so many of each class")
+  app.add_option(
+         "--shots", compare.job.shots, "K-shot: make maps from so many examples of each class")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app.add_option("--split", compare.job.split, "of the calibration")->check(split_error);
-  app.add_option("--match", compare.job.align.match, "which tokens pair");
-  app.add_option("--depth", options->depth, "match (default), repeat or interpolate");
+  app.add_option("--split", compare.job.split, "of what maps are made from")->check(split_error);
+  app.add_option("--tokens", compare.job.align.tokens, "which tokens pair");
+  app.add_option("--depth", options->depth, "divided (default), whole or stretch");
   app.add_option("--alpha", options->alpha, "this strength, instead of choosing one")
       ->check(strength_error);
   app.add_option(
@@ -189,7 +176,7 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--step", compare.strengths.step, "between alphas")
       ->capture_default_str()
       ->check(strength_error);
-  add_seed(app, compare.job.align.sampling.seed, "of the calibration's examples");
+  add_seed(app, compare.job.align.sampling.seed, "of the examples that maps are made from");
   app.add_option("--out", options->out, "directory for the table and what it rests on")->required();
   add_device(app, options->device);
   app.add_option("--threads", options->threads, "processor threads (default: all)")

@@ -33,7 +33,7 @@ int run(const Options& options) {
   auto how = options.evaluate.read();
   require(
       options.alignment.empty() || !options.head.empty(),
-      "--alignment is what --head is carried through, and there is no --head");
+      "--alignment is what --head-from is carried through, and there is no --head-from");
   auto model = options.model.open(options.quiet);
   if (!options.model.adapter.empty()) {
     model.attach(update::read_adapter(options.model.adapter));
@@ -65,8 +65,9 @@ std::function<int()> add(CLI::App& app) {
   options->model.add_path(app, ",--model");
   options->model.add_running(app);
   options->evaluate.add(app);
-  app.add_option("--head", options->head, kHeadHelp)->type_name("MODEL");
-  app.add_option("--alignment", options->alignment, "of --head: maps from its base onto this model")
+  app.add_option("--head-from", options->head, kHeadHelp)->type_name("MODEL");
+  app.add_option(
+         "--alignment", options->alignment, "of --head-from: maps from its base onto this model")
       ->type_name("DIR");
   app.add_flag("--json", options->json, "print JSON");
   app.add_flag("--quiet", options->quiet, "no progress");

@@ -1,16 +1,21 @@
-// theseus forward MODEL --inputs IN.safetensors --out OUT.safetensors
+// theseus forward MODEL --inputs IN.safetensors --out OUT.safetensors, or --golden FILE
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include "theseus/base/error.h"
+#include "theseus/base/text.h"
 #include "theseus/checkpoint/write.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/model_options.h"
+#include "theseus/cli/numbers.h"
 #include "theseus/cli/output_path.h"
 #include "theseus/cli/progress.h"
 #include "theseus/evaluate/head.h"
@@ -24,17 +29,47 @@ namespace {
 constexpr int64_t kMostTokens = 1'000'000;
 
 struct Options {
+  const CLI::App* app = nullptr;
   ModelOptions model;
   std::string inputs;
   std::string out;
+  std::string golden;
+  double tolerance = 1e-5;
   bool taps = false;
   int64_t generate = 0;
   bool ignore_end = false;
   bool force = false;
 };
 
-int run(const Options& options) {
-  const c10::NoGradGuard no_gradients;
+void print_row(const model::Comparison& row) {
+  const auto error = row.problem.empty() ? fmt::format("{:.2e}", row.error) : row.problem;
+  fmt::print("{:<6} {:<60} {}\n", row.passed ? "ok" : "WRONG", without_controls(row.name), error);
+}
+
+int compare_with_golden(const Options& options) {
+  require(std::isfinite(options.tolerance), "--tolerance is not a number");
+  auto model = options.model.open();
+  const auto golden = checkpoint::Checkpoint::open(options.golden);
+  std::optional<update::Adapter> adapter;
+  if (!options.model.adapter.empty()) {
+    adapter = update::read_adapter(options.model.adapter);
+  }
+  const auto rows =
+      model::compare_with_golden(model, golden, adapter ? &*adapter : nullptr, options.tolerance);
+  double worst = 0;
+  int64_t wrong = 0;
+  for (const auto& row : rows) {
+    print_row(row);
+    worst = std::max(worst, row.error);
+    wrong += row.passed ? 0 : 1;
+  }
+  fmt::print(
+      "{} of {} tensors within {:g} of {}; largest relative error {:.2e}\n", rows.size() - wrong,
+      rows.size(), options.tolerance, options.golden, worst);
+  return wrong == 0 ? kDone : kAnswerIsNo;
+}
+
+int write_outputs(const Options& options) {
   check_writable(options.out);
   auto model = options.model.open();
   auto needed = model.checkpoint().files();
@@ -84,13 +119,37 @@ int run(const Options& options) {
   return kDone;
 }
 
+int run(const Options& options) {
+  const c10::NoGradGuard no_gradients;
+  const auto given = [&](const char* option) { return options.app->count(option) > 0; };
+  const bool compared = given("--golden");
+  require(!given("--tolerance") || compared, "--tolerance has no effect without --golden");
+  for (const char* option :
+       {"--inputs", "--out", "--force", "--taps", "--generate", "--ignore-eos"}) {
+    require(
+        !compared || !given(option), option,
+        " has no effect with --golden, which holds the inputs, and whose outputs are compared");
+  }
+  for (const char* option : {"--inputs", "--out"}) {
+    require(compared || given(option), option, " is required (or --golden, to compare outputs)");
+  }
+  return compared ? compare_with_golden(options) : write_outputs(options);
+}
+
 std::function<int()> add(CLI::App& app) {
   auto options = std::make_shared<Options>();
+  options->app = &app;
   options->model.add_path(app);
-  app.add_option("--inputs", options->inputs, "safetensors file with the input tensors")
-      ->required();
-  app.add_option("--out", options->out, "safetensors file to write")->required();
+  app.add_option("--inputs", options->inputs, "safetensors file with the input tensors");
+  app.add_option("--out", options->out, "safetensors file to write");
   app.add_flag("--force", options->force, "replace a file that is there");
+  app.add_option(
+      "--golden", options->golden,
+      "instead: compare with what another library recorded, a safetensors file with input/NAME "
+      "and expect/NAME, in/MODULE, out/MODULE; exit status 5 where they differ");
+  app.add_option("--tolerance", options->tolerance, "of --golden: largest relative error to accept")
+      ->capture_default_str()
+      ->check(number_from(0, 1));
   options->model.add_running(app);
   app.add_flag("--taps", options->taps, "also write what enters and leaves every linear layer");
   auto* generate = app.add_option(
@@ -105,7 +164,7 @@ std::function<int()> add(CLI::App& app) {
 
 const Command& forward() {
   static const Command command = {
-      .help = "run a model on given inputs and write what comes out", .add = add};
+      .help = "run a model on given inputs, and write or compare what comes out", .add = add};
   return command;
 }
 

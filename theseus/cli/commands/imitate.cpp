@@ -47,7 +47,7 @@ int run(const Options& options) {
     given.job.words["source"] = std::filesystem::absolute(named.path).lexically_normal().string();
   }
   given.job.recipe = recipe_of(given.job.words);
-  given.fit.match = given.job.align.match;
+  given.fit.tokens = given.job.align.tokens;
   say_what_is_kept({given.job.out});
   JobProgress progress(options.quiet);
   const auto record = output::imitate_job(
@@ -95,7 +95,7 @@ std::function<int()> add(CLI::App& app) {
       ->required()
       ->type_name("PATH");
   app.add_option("--target", job.target, "the new base model")->required()->type_name("MODEL");
-  app.add_option("--calibration", job.calibration, "examples of the new kind, without labels")
+  app.add_option("--examples", job.calibration, "examples of the new kind, without labels")
       ->required()
       ->type_name("DATA");
   app.add_option(
@@ -104,7 +104,7 @@ std::function<int()> add(CLI::App& app) {
       ->type_name("DATA");
   app.add_option("--split", job.split, "of the examples (default: train where there is one)")
       ->check(split_error);
-  app.add_option("--match", job.align.match, "which tokens pair, as in 'theseus transport'");
+  app.add_option("--tokens", job.align.tokens, "which tokens pair, as in 'theseus transport'");
   add_draw(app, options->draw);
   app.add_option("--batches", job.align.sampling.batches, "draw so many batches, instead of --draw")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));

@@ -9,6 +9,7 @@
 #include "theseus/base/text.h"
 #include "theseus/cli/command.h"
 #include "theseus/cli/job_command.h"
+#include "theseus/cli/old_words.h"
 #include "theseus/cli/recipe.h"
 #include "theseus/cli/suggested_option.h"
 #include "theseus/machine/suggest.h"
@@ -28,18 +29,28 @@ bool is_switch(const std::string& value) {
 
 // The recipe's lines as words of a command line; `more` comes from ours and takes precedence.
 std::vector<std::string> words_of(
-    const std::string& path, const CLI::App& app, const std::vector<std::string>& more) {
+    const std::string& path,
+    const CLI::App& app,
+    const std::vector<std::string>& more,
+    std::vector<std::string>& notes) {
   std::vector<std::string> words;
   auto lines = read_recipe(path);
   lines.erase(lines.begin());
+  lines = with_new_words(app.get_name(), lines, more, notes);
   for (const auto& line : lines) {
+    if (line.number == 0) {  // not of the recipe
+      words.insert(words.end(), line.name.empty() ? 0 : 1, "--" + line.name);
+      words.push_back(line.value);
+      continue;
+    }
     const auto option = "--" + line.name;
     require(
         app.get_option_no_throw(option) != nullptr && line.name != "help", path, ", line ",
         line.number, ": ", app.get_name(), " has no option '", line.name, "'",
         suggested_option(app, option), "; 'theseus ", app.get_name(), " --help' lists them");
-    const auto same = std::count_if(
-        lines.begin(), lines.end(), [&](const auto& other) { return other.name == line.name; });
+    const auto same = std::count_if(lines.begin(), lines.end(), [&](const auto& other) {
+      return other.number > 0 && other.name == line.name;
+    });
     require(
         same == 1 || app.get_option(option)->get_expected_max() > 1, path, ", line ", line.number,
         ": ", line.name, " must have one value");
@@ -47,20 +58,16 @@ std::vector<std::string> words_of(
         app.get_option(option)->get_expected_max() > 0 || is_switch(line.value), path, ", line ",
         line.number, ": ", line.name, " is '", printable(line.value, 80),
         "'; expected true or false");
-    const bool replaced = std::any_of(more.begin(), more.end(), [&](const auto& word) {
-      return word == option || word.starts_with(option + "=");
-    });
-    if (!replaced) {
-      words.push_back(option + "=" + line.value);
-    }
+    words.push_back(option + "=" + line.value);
   }
-  words.insert(words.end(), more.begin(), more.end());
+  print_notes(notes, words);
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   return words;
 }
 
 int run_recipe(const std::string& path, const std::vector<std::string>& more) {
-  const auto name = read_recipe(path).front().value;
+  std::vector<std::string> notes;
+  const auto name = new_command(read_recipe(path).front().value, notes);
   require(name != "run", path, ": a recipe cannot run a recipe");
   const auto& command = with_context("reading the recipe " + path, [&]() -> const Command& {
     std::string known;
@@ -79,7 +86,7 @@ int run_recipe(const std::string& path, const std::vector<std::string>& more) {
   }
   CLI::App app("", name);
   const auto action = command.add(app);
-  auto words = words_of(path, app, more);
+  auto words = words_of(path, app, more, notes);
   try {
     app.parse(words);
   } catch (const CLI::ParseError& error) {

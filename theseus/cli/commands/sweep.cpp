@@ -65,8 +65,8 @@ void require_effect(const Options& options) {
       options.update.empty() || !given("--tuned"),
       "--tuned has no effect with --update, which is carried already");
   require(
-      options.update.empty() || !given("--alignment") || given("--head"),
-      "--alignment has no effect with --update, which is carried already, and without --head");
+      options.update.empty() || !given("--alignment") || given("--head-from"),
+      "--alignment has no effect with --update, which is carried already, and without --head-from");
   require(
       !given("--source") || given("--alignment"),
       "--source has no effect without --alignment, which it is for");
@@ -104,7 +104,7 @@ nlohmann::ordered_json identity_of(const Options& options) {
   const auto split = options.evaluate.read().split;
   const std::string chosen_on = split.empty() ? data::kValidation : split;
   for (const auto& [name, value] : words.items()) {
-    if (value.is_string() && output::is_input(name, value)) {
+    if (value.is_string() && output::is_input(name)) {
       identity["inputs"][name] = theseus::evaluate::content_of(
           value, name == "data" ? std::vector{chosen_on} : std::vector<std::string>(), options.out);
     }
@@ -172,7 +172,7 @@ std::function<int()> add(CLI::App& app) {
   app.add_option("--alignment", options->alignment, "maps onto this model, and");
   app.add_option("--tuned", options->tuned, "the tuned old model whose change they carry");
   app.add_option("--source", options->source, "the old base model, if it has moved since");
-  app.add_option("--head", options->head, kHeadHelp)->type_name("MODEL");
+  app.add_option("--head-from", options->head, kHeadHelp)->type_name("MODEL");
   app.add_option(
       "--scale", options->scales,
       "WORDS=FACTOR: also scale what has WORDS in its name; repeatable");

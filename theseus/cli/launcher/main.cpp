@@ -19,6 +19,7 @@ namespace theseus::cli::launcher {
 namespace {
 
 constexpr int kDone = 0, kYourInput = 2, kOurBug = 4;  // as in cli/command.h
+constexpr std::string_view kOldForward = "verify";     // see cli/old_words.h
 
 const HelpPage* find_page(std::string_view command) {
   for (const auto& page : help_pages()) {
@@ -108,7 +109,7 @@ int main(int argc, char** argv) {
   }
   const bool help = words[0] == "help";
   const auto& command = words[help ? 1 : 0];
-  const auto* page = find_page(command);
+  const auto* page = find_page(command == kOldForward ? "forward" : command);
   if (page == nullptr && command[0] != '-') {
     return refuse_unknown(command, std::find(words.begin(), words.end(), "--json") != words.end());
   }

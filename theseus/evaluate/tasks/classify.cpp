@@ -14,7 +14,7 @@ namespace theseus::evaluate::tasks {
 namespace {
 
 constexpr const char* kNoHead =
-    "this model has no classification head; use --task probe or zero-shot, or --head";
+    "this model has no classification head; use --task probe or zero-shot, or --head-from";
 
 std::string labels_text(const data::Examples& examples, const std::vector<int64_t>& order) {
   constexpr size_t kShown = 10;

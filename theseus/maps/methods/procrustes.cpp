@@ -17,6 +17,7 @@ const Method& procrustes() {
   static const Method method = {
       .summary = "the isometry that best aligns paired activations",
       .obeys = {.rank = true, .whiten = true},
+      .offered = true,
       .solve = solve};
   return method;
 }

@@ -15,7 +15,7 @@ PairedRows match(const Sequences& source, const Sequences& target) {
   }
   require(
       !source.kept.defined() && !target.kept.defined(),
-      "matching by 'linear' resamples whole sequences, and these are padded; use 'tokens' or "
+      "matching by 'linear' resamples whole sequences, and these are padded; use 'text' or "
       "'mean'");
   const auto resampled =
       at::upsample_linear1d(source.rows.transpose(1, 2), length, /*align_corners=*/false);

@@ -108,7 +108,7 @@ void check(const Sequences& sequences, const char* side) {
   require(
       sequences.spans.defined(),
       "matching by 'offsets' needs to know which text each token of the ", side,
-      " stands for; give texts as calibration, not ids");
+      " stands for; give texts as examples, not ids");
   require<InternalError>(
       sequences.spans.size(0) == sequences.rows.size(0) &&
           sequences.spans.size(1) == sequences.rows.size(1),

@@ -4,7 +4,7 @@
 
 namespace theseus::stats::matchers {
 
-const Matcher& tokens() {
+const Matcher& text() {
   static const Matcher matcher = {
       .summary = "token by token, padding left out", .match = one_to_one};
   return matcher;

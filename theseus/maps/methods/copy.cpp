@@ -6,17 +6,18 @@ namespace theseus::maps::methods {
 namespace {
 
 Map solve(const Problem& problem, const Options&) {
-  check_same_widths(problem, "identity");
+  check_same_widths(problem, "copy");
   return rectangular_identity(problem);
 }
 
 }  // namespace
 
-const Method& identity() {
+const Method& copy() {
   static const Method method = {
       .summary = "the update unchanged, between equal shapes",
       .needs = {.moments = false},
       .same_widths = true,
+      .offered = true,
       .solve = solve};
   return method;
 }

@@ -1,4 +1,4 @@
-"""theseus verify: every recorded case agrees, and a recording that was altered does not."""
+"""theseus forward --golden: every recorded case agrees, and a recording that was altered does not."""
 import unittest
 
 import support
@@ -10,7 +10,7 @@ class Agreement(support.CommandTest):
         for model, golden, adapter in support.golden_cases(root):
             with self.subTest(case=golden.parent.name):
                 extra = ["--adapter", adapter] if adapter else []
-                done = self.theseus("verify", model, "--golden", golden, *extra)
+                done = self.theseus("forward", model, "--golden", golden, *extra)
                 self.assertNotIn("WRONG", done.stdout)
                 self.assertIn("tensors within 1e-05", done.stdout)
 
@@ -29,15 +29,15 @@ class Agreement(support.CommandTest):
                 self.assertIn("family", self.theseus("inspect", config.parent).stdout)
                 golden = config.parent / "golden.safetensors"
                 if golden.exists():
-                    self.theseus("verify", config.parent, "--golden", golden)
+                    self.theseus("forward", config.parent, "--golden", golden)
 
 
 class Disagreement(support.CommandTest):
-    def altered(self, case, change, says, exit=3):
+    def altered(self, case, change, says, exit=5):
         tensors = support.read_safetensors(self.golden(case))
         change(tensors)
         golden = self.write("altered.safetensors", tensors)
-        done = self.theseus("verify", CASES / case, "--golden", golden, exit=exit)
+        done = self.theseus("forward", CASES / case, "--golden", golden, exit=exit)
         for text in says:
             self.assertIn(text, done.stdout + done.stderr)
         return done
@@ -58,7 +58,7 @@ class Disagreement(support.CommandTest):
         value = tensors["expect/pooler_output"]
         tensors["expect/pooler_output"] = value.changed(5, value.values()[5] + 1e-3)
         golden = self.write("altered.safetensors", tensors)
-        self.theseus("verify", CASES / "bert_bare", "--golden", golden, "--tolerance", "0.01")
+        self.theseus("forward", CASES / "bert_bare", "--golden", golden, "--tolerance", "0.01")
 
     def test_a_tap(self):
         self.altered("vit_bare", self.replace(
@@ -97,34 +97,43 @@ class Disagreement(support.CommandTest):
 
     def test_no_expectations(self):
         inputs = self.write("inputs.safetensors", support.inputs_of(self.golden("bert_bare")))
-        self.refused("verify", CASES / "bert_bare", "--golden", inputs,
+        self.refused("forward", CASES / "bert_bare", "--golden", inputs,
                      says=["inputs.safetensors holds nothing to compare with", "expect/"])
 
     def test_no_inputs(self):
         golden = self.write("golden.safetensors", {"expect/logits": tensor("F32", [1], 0.0)})
-        self.refused("verify", CASES / "bert_bare", "--golden", golden,
+        self.refused("forward", CASES / "bert_bare", "--golden", golden,
                      says="golden.safetensors holds no inputs")
 
     def test_greedy_no_longer_than_the_prompt(self):
         tensors = support.read_safetensors(self.golden("qwen3_bias"))
         tensors["expect/greedy"] = tensors["input/input_ids"]
         golden = self.write("golden.safetensors", tensors)
-        self.refused("verify", CASES / "qwen3_bias", "--golden", golden,
+        self.refused("forward", CASES / "qwen3_bias", "--golden", golden,
                      says="expect/greedy has 10 tokens a row, no more than the prompt")
 
     def test_greedy_of_a_model_that_does_not_generate(self):
         tensors = support.read_safetensors(self.golden("bert_bare"))
         tensors["expect/greedy"] = tensor("I64", [3, 12], 1)
         golden = self.write("golden.safetensors", tensors)
-        self.refused("verify", CASES / "bert_bare", "--golden", golden,
+        self.refused("forward", CASES / "bert_bare", "--golden", golden,
                      says="no language head to generate with")
 
     def test_missing_golden(self):
-        self.refused("verify", CASES / "bert_bare", "--golden", "nowhere.safetensors",
+        self.refused("forward", CASES / "bert_bare", "--golden", "nowhere.safetensors",
                      says="cannot open 'nowhere.safetensors': No such file")
 
+    def test_without_effect(self):
+        golden = self.golden("bert_bare")
+        self.refused("forward", CASES / "bert_bare", "--golden", golden, "--out", "o.safetensors",
+                     says="--out has no effect with --golden")
+        self.refused("forward", CASES / "bert_bare", "--inputs", golden, "--out", "o.safetensors",
+                     "--tolerance", "1", says="--tolerance has no effect without --golden")
+        self.refused("forward", CASES / "bert_bare", "--inputs", golden,
+                     says=["--out is required", "--golden"])
+
     def test_negative_tolerance(self):
-        self.refused("verify", CASES / "bert_bare", "--golden", self.golden("bert_bare"),
+        self.refused("forward", CASES / "bert_bare", "--golden", self.golden("bert_bare"),
                      "--tolerance", "-1", says="--tolerance")
 
 
