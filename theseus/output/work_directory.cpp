@@ -265,10 +265,13 @@ void WorkDirectory::take_lock() {
         "--out: another process is working on ", out_.string(),
         "; wait until it is done, or choose another name"));
   }
-  const auto size = static_cast<ssize_t>(kLockText.size());  // also where it was damaged
+  const auto size = static_cast<ssize_t>(kLockText.size());
+  std::string found(kLockText.size(), ' ');  // it may be damaged
+  const bool whole = opened.st_size == size &&
+                     ::pread(lock_, found.data(), found.size(), 0) == size && found == kLockText;
   require(
-      ::pwrite(lock_, kLockText.data(), kLockText.size(), 0) == size &&
-          ::ftruncate(lock_, size) == 0,
+      whole || (::pwrite(lock_, kLockText.data(), kLockText.size(), 0) == size &&
+                ::ftruncate(lock_, size) == 0),
       "--out: cannot write in ", path_.string(), ": ", std::generic_category().message(errno));
 }
 
