@@ -54,7 +54,8 @@ void MadeFiles::add(const fs::path& path) {
   const auto end = descriptor < 0 ? 0 : ::lseek(descriptor, 0, SEEK_END);
   char last = '\n';  // else the line was cut off, and the next name must not become a part of it
   const bool torn = end > 0 && ::pread(descriptor, &last, 1, end - 1) == 1 && last != '\n';
-  const auto line = (torn ? "\n" : "") + name.generic_string() + "\n";
+  std::string line = torn ? "\n" : "";
+  line += name.generic_string() + "\n";
   const auto size = static_cast<ssize_t>(line.size());
   const bool noted = descriptor >= 0 && ::write(descriptor, line.data(), line.size()) == size &&
                      ::fsync(descriptor) == 0;
