@@ -95,7 +95,7 @@ def main():
         def ours(steps):
             return [arguments.theseus, "finetune", "--model", model, "--data", scratch / "images",
                     "--validation", "none", "--head", "new", "--out", scratch / "out", "--fresh",
-                    "--quiet", "--steps", str(steps), *shared]
+                    "--device", "cpu", "--quiet", "--steps", str(steps), *shared]
 
         def theirs(steps):
             return [sys.executable, __file__, arguments.theseus, "--python", str(model), str(steps),

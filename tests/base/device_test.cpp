@@ -39,8 +39,9 @@ TEST(ParseComputeDtype, KnowsThree) {
   EXPECT_EQ(parse_compute_dtype("float32"), c10::kFloat);
   EXPECT_EQ(parse_compute_dtype("bfloat16"), c10::kBFloat16);
   EXPECT_EQ(parse_compute_dtype("float16"), c10::kHalf);
-  EXPECT_TRUE(error_of([] { parse_compute_dtype("float64"); })
-                  .starts_with("unknown dtype 'float64'; known: float32 bfloat16 float16"));
+  EXPECT_TRUE(error_of([] {
+                parse_compute_dtype("float64");
+              }).starts_with("unknown dtype 'float64'; known: float32 bfloat16 float16"));
 }
 
 }  // namespace

@@ -134,9 +134,45 @@ class Digits(DigitsTest):
             done = self.theseus(*words, *more, "--out", self.here / "none", exit=2)
             for part in ("nothing of what was learnt arrives", "--lr", "--steps"):
                 self.assertIn(part, done.stderr)
+            rounded = "rounding to" in done.stderr  # then a wider dtype may hold it
+            self.assertEqual("--output-dtype" in done.stderr, rounded)
             self.assertFalse((self.here / "none").exists())
-            self.assertFalse((self.here / "none.partial").exists())
+            self.assertEqual((self.here / "none.partial").exists(), rounded)
+            shutil.rmtree(self.here / "none.partial", ignore_errors=True)
         self.theseus(*words, "--lr", "1e-3", "--head", "new", "--out", self.here / "head")
+
+    def test_what_was_learnt_outlasts_a_narrow_output(self):
+        """Rounding takes it all: the training stays, and the same command with a wider dtype writes it."""
+        words = ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
+                 "--steps", "3", "--batch-size", "4", "--lr", "1e-6", "--threads", "1", "--quiet",
+                 "--out", self.here / "out"]
+        said = self.theseus(*words, "--output-dtype", "bfloat16", exit=2).stderr
+        partial = self.here / "out.partial"
+        for part in ("rounding to bfloat16 takes all of its square", "--output-dtype",
+                     f"is kept in {partial}", "--fresh"):
+            self.assertIn(part, said)
+        self.assertTrue((partial / "training.safetensors").exists())
+        words[words.index("1e-6")] = "1e-5"
+        said = self.theseus(*words, exit=2).stderr
+        self.assertIn("unfinished work of another command: lr was", said)
+        words[words.index("1e-5")] = "1e-6"
+        wide = json.loads(self.theseus(*words, "--output-dtype", "float32", "--json").stdout)
+        self.assertEqual(wide["resumed"]["at"], "step 4 of 3")
+        self.assertFalse(partial.exists())
+
+    def test_what_was_learnt_outlasts_a_step_that_overflows(self):
+        """The weights grow a hundred times a step, until a gradient is no number."""
+        words = ["finetune", "--model", self.models / "base", "--data", self.models / "noisy",
+                 "--validation", "val[0:30]", "--validate-every", "1", "--steps", "40", "--warmup", "0",
+                 "--batch-size", "4", "--lr", "1", "--weight-decay", "100", "--save-every", "0",
+                 "--threads", "1", "--quiet", "--out", self.here / "out"]
+        partial = self.here / "out.partial"
+        for _ in range(2):  # nor does the next attempt take it away
+            said = self.theseus(*words, exit=3).stderr
+            self.assertRegex(said, "while training, step [2-9]")
+            self.assertIn(f"is kept in {partial}", said)
+            for name in ("training.safetensors", "best.safetensors", "losses.jsonl"):
+                self.assertTrue((partial / name).exists(), name)
 
     def test_a_process_that_nobody_prepared(self):
         """Whatever runs models says so in its record."""

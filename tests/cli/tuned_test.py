@@ -101,7 +101,7 @@ class NamedBase(PairTest):
 class AnotherBase(PairTest):
     """A tuned model that names another base than --source is carried with a note."""
 
-    SAYS = "what was learnt on another base does not fit this one"
+    SAYS = " names the base "
 
     def setUp(self):
         super().setUp()

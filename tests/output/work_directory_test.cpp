@@ -6,6 +6,7 @@
 
 #include "theseus/base/error.h"
 #include "theseus/base/file.h"
+#include "theseus/base/made_files.h"
 #include "theseus/output/text_file.h"
 
 #include "tests/support/expect_error.h"
@@ -25,8 +26,8 @@ Identity on(const std::string& device, const std::string& examples = "xxh3:1") {
 }
 
 // Leaves work as a process that was killed does: what a destructor removes is there.
-void leave_work(const fs::path& out) {
-  WorkDirectory work(out, on("cuda"), false);
+void leave_work(const fs::path& out, bool fresh = false) {
+  WorkDirectory work(out, on("cuda"), fresh);
   work.identify();
   work.keep();
   write_text(work.path() / kSolvedFile, "all maps are there\n");
@@ -107,6 +108,105 @@ TEST(WorkDirectory, ANumericErrorLeavesNoWork) {
       },
       NumericError);
   EXPECT_FALSE(fs::exists(scratch / "out.partial"));
+}
+
+// What was learnt helps, whatever the next step comes to; the message says where it is.
+TEST(WorkDirectory, ATrainingIsKeptAndItsMessageSaysWhere) {
+  const tests::ScratchDir scratch;
+  const auto message = tests::error_of<NumericError>([&] {
+    WorkDirectory work(scratch / "out", on("cpu"), false);
+    work.identify();
+    work.keep();
+    write_text(work.path() / kTrainingFile, "learnt");
+    work.keeping<NumericError>([] { throw NumericError("the loss is not finite"); });
+  });
+  tests::expect_parts(
+      message, "the loss is not finite", (scratch / "out.partial").string(), "--output-dtype");
+  EXPECT_TRUE(fs::exists(scratch / "out.partial" / kTrainingFile));
+  const auto other = tests::error_of<NumericError>([&] {
+    WorkDirectory work(scratch / "other", on("cpu"), false);
+    work.keep();
+    work.keeping<NumericError>([] { throw NumericError("the loss is not finite"); });
+  });
+  EXPECT_EQ(other, "the loss is not finite");  // nothing was saved
+  EXPECT_FALSE(fs::exists(scratch / "other.partial"));
+}
+
+// Work without what says whose it is, or how far it came, is not begun anew unasked.
+TEST(WorkDirectory, WorkThatLostItsNamesIsRefused) {
+  const struct {
+    const char* there;
+    const char* gone;
+  } cases[] = {
+      {kSolvedFile, kJobFile},
+      {kWalkFile, kJobFile},
+      {kTrainingFile, kJobFile},
+      {kImitatedFile, kJobFile},
+      {kWalkSavedFile, kWalkFile}};
+  for (const auto& [there, gone] : cases) {
+    const tests::ScratchDir scratch;
+    leave_work(scratch / "out");
+    const auto partial = scratch / "out.partial";
+    fs::remove(partial / kSolvedFile);
+    write_text(partial / there, "work");
+    write_text(partial / "carried-0.json", "work");
+    fs::remove(partial / gone);
+    for (int again = 0; again < 2; ++again) {
+      const auto message =
+          tests::error_of([&] { WorkDirectory(scratch / "out", on("cuda"), false); });
+      tests::expect_parts(message, "damaged", (partial / gone).string(), "--fresh");
+      EXPECT_TRUE(fs::exists(partial / there));
+      EXPECT_TRUE(fs::exists(partial / "carried-0.json"));
+    }
+    WorkDirectory(scratch / "out", on("cuda"), true);
+    EXPECT_FALSE(fs::exists(partial));
+  }
+}
+
+// How the output is stored is chosen at the end, so the work goes on with another choice.
+TEST(WorkDirectory, GoesOnWithAnotherOutputDtype) {
+  const auto with = [](const ordered_json& options) -> Identity {
+    return [=] { return ordered_json{{"version", "1"}, {"options", options}}; };
+  };
+  const tests::ScratchDir scratch;
+  {
+    WorkDirectory work(scratch / "out", with({{"lr", 1}, {"output-dtype", "bfloat16"}}), false);
+    work.identify();
+    work.keep();
+    write_text(work.path() / kTrainingFile, "learnt");
+  }
+  EXPECT_TRUE(WorkDirectory(scratch / "out", with({{"lr", 1}}), false).resumed());
+  EXPECT_THROW(WorkDirectory(scratch / "out", with({{"lr", 2}}), false), InputError);
+}
+
+// A line that was cut off costs no name after it; a damaged lock or list is named, and --fresh is a way out where
+// everything is ours.
+TEST(WorkDirectory, ATornListOrLockIsMended) {
+  const tests::ScratchDir scratch;
+  leave_work(scratch / "out");
+  const auto partial = scratch / "out.partial";
+  write_text(partial / kMadeFile, read_text_file(partial / kMadeFile, 1000) + "output/mod");
+  leave_work(scratch / "out");  // goes on
+  EXPECT_TRUE(MadeFiles::read(partial / kMadeFile).contains("output/config.json"));
+  write_text(partial / kMadeFile, "outp");
+  tests::expect_parts(
+      tests::error_of([&] { WorkDirectory(scratch / "out", on("cuda"), false); }),
+      "output/config.json", (partial / kMadeFile).string(), "damaged");
+  fs::remove_all(partial);
+
+  for (const char* lock : {"", "theseu", "thesEus\n", "theseus\n\n"}) {
+    leave_work(scratch / "out");
+    write_text(partial / "carried-0.json", "work");
+    write_text(partial / kLockFile, lock);
+    tests::expect_parts(
+        tests::error_of([&] { WorkDirectory(scratch / "out", on("cuda"), false); }),
+        (partial / kLockFile).string(), "damaged", "--fresh");
+    EXPECT_TRUE(fs::exists(partial / "carried-0.json"));
+    leave_work(scratch / "out", /*fresh=*/true);
+    EXPECT_FALSE(fs::exists(partial / "carried-0.json"));
+    EXPECT_TRUE(WorkDirectory(scratch / "out", on("cuda"), false).resumed());
+    fs::remove_all(partial);
+  }
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class ResumeFixture {
         .stage = [&](int64_t stage, const MapSet& maps,
                      const stats::Moments&) { kept.stages[stage] = maps; },
         .group =
-            [&](int64_t) {
+            [&](int64_t, int64_t) {
               return [&kept, stages = std::exchange(kept.stages, {})]() mutable {
                 stages.merge(kept.written);  // what comes again is the newer
                 kept.written = std::move(stages);

@@ -50,8 +50,12 @@ void MadeFiles::add(const fs::path& path) {
       !names_.insert(name.generic_string()).second) {
     return;
   }
-  const auto line = name.generic_string() + "\n";
-  const int descriptor = ::open(list_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int descriptor = ::open(list_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const auto end = descriptor < 0 ? 0 : ::lseek(descriptor, 0, SEEK_END);
+  char last = '\n';  // else the line was cut off, and the next name must not become a part of it
+  const bool torn = end > 0 && ::pread(descriptor, &last, 1, end - 1) == 1 && last != '\n';
+  std::string line = torn ? "\n" : "";
+  line += name.generic_string() + "\n";
   const auto size = static_cast<ssize_t>(line.size());
   const bool noted = descriptor >= 0 && ::write(descriptor, line.data(), line.size()) == size &&
                      ::fsync(descriptor) == 0;

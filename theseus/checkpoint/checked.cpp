@@ -1,6 +1,7 @@
 #include "theseus/checkpoint/checked.h"
 
 #include <map>
+#include <optional>
 
 #include <ATen/ATen.h>
 
@@ -28,7 +29,7 @@ std::string text_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-void write_checked(
+std::string write_checked(
     const fs::path& path,
     const std::vector<std::pair<std::string, at::Tensor>>& tensors,
     bool synced) {
@@ -49,21 +50,33 @@ void write_checked(
       file.put(*entry, values);
     }
   }
-  file.put(entries.front(), tensor_of(hash.text()));
+  const auto checksum = hash.text();
+  file.put(entries.front(), tensor_of(checksum));
   file.commit();
+  return checksum;
 }
 
-Checkpoint open_checked(const fs::path& path) {
-  return with_context("going on with unfinished work (--fresh starts anew)", [&] {
-    auto file = Checkpoint::open(path);
-    const bool there = file.find(kChecksum) != nullptr;
-    const auto noted = there ? text_of(file.tensor(kChecksum)) : "";
-    file.leave_out(kChecksum);
-    require(
-        there && noted == fingerprint(file), "the unfinished work is damaged: the content of ",
-        path.string(), " is not what its checksum says");
-    return file;
-  });
+Checkpoint open_checked(const fs::path& path, const std::string& expected) {
+  std::error_code ignored;
+  require(
+      fs::is_regular_file(path, ignored), "the unfinished work is damaged: ", path.string(),
+      " is gone; --fresh starts anew");
+  std::optional<Checkpoint> file;
+  std::string noted;
+  try {
+    file.emplace(Checkpoint::open(path));
+    if (file->find(kChecksum) != nullptr) {
+      noted = text_of(file->tensor(kChecksum));
+      file->leave_out(kChecksum);
+    }
+  } catch (const InputError&) {
+    noted.clear();  // what is no such file has no content to compare
+  }
+  require(
+      !noted.empty() && noted == fingerprint(*file) && (expected.empty() || noted == expected),
+      "the unfinished work is damaged: the content of ", path.string(),
+      " is not what its checksum says; --fresh starts anew");
+  return std::move(*file);
 }
 
 }  // namespace theseus::checkpoint

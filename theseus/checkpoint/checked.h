@@ -15,14 +15,15 @@ namespace theseus::checkpoint {
 // damaged byte would otherwise become a wrong model.
 
 // Writes the tensors and a checksum of their names, dtypes, shapes and bytes. The file appears whole or not at all;
-// not `synced`: without waiting for the disk (see write_safetensors).
-void write_checked(
+// not `synced`: without waiting for the disk (see write_safetensors). Returns the checksum.
+std::string write_checked(
     const std::filesystem::path& path,
     const std::vector<std::pair<std::string, at::Tensor>>& tensors,
     bool synced = true);
 
 // Opens such a file; the checksum is not among its tensors. Reads everything, once in a process for a file that has not
-// changed since. Throws InputError, which names the file and --fresh, when it is not as it was written.
-Checkpoint open_checked(const std::filesystem::path& path);
+// changed since. Throws InputError, which names the file and --fresh, when it is not there or not as it was written,
+// or has another checksum than `expected`, where that is given.
+Checkpoint open_checked(const std::filesystem::path& path, const std::string& expected = "");
 
 }  // namespace theseus::checkpoint

@@ -5,7 +5,6 @@
 #include "theseus/base/content_hash.h"
 #include "theseus/base/error.h"
 #include "theseus/checkpoint/fingerprint.h"
-#include "theseus/data/identity.h"
 #include "theseus/data/sampling.h"
 #include "theseus/output/opened.h"
 #include "theseus/output/side_files.h"
@@ -39,7 +38,7 @@ std::vector<fs::path> files_of(const data::Examples& examples, const std::vector
   return {files.begin(), files.end()};
 }
 
-std::vector<fs::path> files_below(const fs::path& path, const fs::path& but) {
+std::vector<fs::path> files_below(const fs::path& path) {
   std::error_code ignored;
   std::vector<fs::path> files;
   if (!fs::is_directory(path, ignored)) {
@@ -47,7 +46,7 @@ std::vector<fs::path> files_below(const fs::path& path, const fs::path& but) {
   }
   for (const auto& entry : fs::recursive_directory_iterator(
            path, fs::directory_options::skip_permission_denied, ignored)) {
-    if (entry.is_regular_file(ignored) && !fs::equivalent(entry.path(), but, ignored)) {
+    if (entry.is_regular_file(ignored)) {
       files.push_back(entry.path());
     }
   }
@@ -65,8 +64,10 @@ std::string hash_of_examples(const data::Examples& examples, const std::vector<i
     }
   }
   if (examples.text) {
-    for (const auto place : places) {
-      hash.add(data::identity_of(examples, place));
+    for (const auto place : places) {  // fields, since the wording is an option
+      for (const auto& [name, value] : examples.text(place)) {
+        hash.add(c10::str(name.size(), " ", value.size(), " ", name, value));
+      }
     }
     return hash.text();
   }
@@ -76,22 +77,22 @@ std::string hash_of_examples(const data::Examples& examples, const std::vector<i
   return hash.text();
 }
 
-ordered_json content_of(
-    const std::string& words, const std::vector<std::string>& splits, const fs::path& but) {
+ordered_json content_of(const std::string& words, const std::vector<std::string>& splits) {
+  if (words.empty()) {
+    return nullptr;
+  }
   std::error_code ignored;
   const auto colon = words.find(':');
   const bool named = !fs::exists(words, ignored) && colon != std::string::npos;
   const fs::path path = named ? words.substr(colon + 1) : words;
-  ordered_json content = {
-      named ? words.substr(0, colon) : "", output::hash_of_files(path, files_below(path, but))};
+  ordered_json content = {named ? words.substr(0, colon) : ""};
+  if (splits.empty() || stats::is_prepared(words)) {
+    content.push_back(output::hash_of_files(path, files_below(path)));
+    return content;
+  }
   for (const auto& split : splits) {
-    if (!words.empty() && !stats::is_prepared(words)) {
-      const auto examples = data::open_examples(words, split);
-      if (examples.text) {
-        break;  // texts are in the files, pictures may lie elsewhere
-      }
-      content.push_back(hash_of_examples(examples, data::every(examples)));
-    }
+    const auto examples = data::open_examples(words, split);
+    content.push_back(hash_of_examples(examples, data::every(examples)));
   }
   return content;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,12 +15,10 @@ namespace theseus::evaluate {
 // Of texts what they say, of images their bytes; of both their labels, and what these are called.
 std::string hash_of_examples(const data::Examples& examples, const std::vector<int64_t>& places);
 
-// Of data, NAME:PATH or a path: NAME, what lies there, by names from there and contents, and the examples of these
-// splits, which may lie elsewhere. Of any other input what lies there, but for the file `but`.
+// Of data, NAME:PATH or a path: NAME, and the examples of these splits. Of a file of tensors, and where no split is
+// said: what lies there, by names from there and contents.
 nlohmann::ordered_json content_of(
-    const std::string& words,
-    const std::vector<std::string>& splits = {},
-    const std::filesystem::path& but = {});
+    const std::string& words, const std::vector<std::string>& splits = {});
 
 // Of a model: weights, config, and what lies beside them, as its tokenizer.
 nlohmann::ordered_json content_of(const model::Model& model);

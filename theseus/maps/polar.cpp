@@ -40,6 +40,9 @@ constexpr double kOrthogonalLarge = 5e-8;
 constexpr double kCertified = 1e-7;
 constexpr double kCertifiedFloat = 1e-6;  // of a factor that is float32 already
 
+// A singular value says something when it is so many times what errors change it by.
+constexpr double kTimes = 4;
+
 // C = U S V^T, largest first, without the values that count as zero.
 struct Triple {
   at::Tensor u;   // [m, r]
@@ -90,31 +93,40 @@ Triple triple_by_svd(const at::Tensor& c, const Significance& significance) {
   return {u.slice(1, 0, rank), s.slice(0, 0, rank), vt.slice(0, 0, rank)};
 }
 
-// How many singular values u^T S R^T v are more than errors of S and R: those change one by |R^T v| times what a
-// direction of S holds of them, and likewise for R.
-int64_t count_above(const Rounding& rounding, const Triple& triple) {
-  constexpr double kTimes = 4;
+// How far errors of S and R change each singular value u^T S R^T v: by |R^T v| times what a direction of S holds of them,
+// and likewise for R. [r]
+at::Tensor errors_of(const Rounding& rounding, const Triple& triple) {
   const auto length = [](const at::Tensor& rows, const at::Tensor& directions) {
     return at::linalg_vector_norm(directions.matmul(rows), 2, 1);
   };
-  const auto error = at::hypot(
+  return at::hypot(
       length(rounding.source, triple.u.t()) * rounding.target_error,
       length(rounding.target, triple.vt) * rounding.source_error);
-  return (triple.s > kTimes * error).sum().item<int64_t>();
+}
+
+Triple selected(const Triple& triple, const at::Tensor& kept) {
+  return {
+      triple.u.index_select(1, kept), triple.s.index_select(0, kept),
+      triple.vt.index_select(0, kept)};
+}
+
+// The values that say something, at least one.
+Triple significant(Triple triple, const Significance& significance) {
+  if (significance.rounding.source.defined() && triple.s.size(0) > 0) {
+    const auto above = triple.s > kTimes * errors_of(significance.rounding, triple);
+    const auto kept = above.nonzero().squeeze(1);
+    triple = selected(triple, kept.size(0) > 0 ? kept : triple.s.argmax().unsqueeze(0));
+  }
+  if (triple.s.size(0) > significance.most) {  // descending but for what was hardly resolved
+    triple =
+        selected(triple, triple.s.argsort(0, /*descending=*/true).slice(0, 0, significance.most));
+  }
+  return triple;
 }
 
 Polar from_triple(
     const at::Tensor& c, Triple triple, const Significance& significance, const char* route) {
-  auto most = significance.most;
-  if (significance.rounding.source.defined()) {
-    most = std::min(most, std::max<int64_t>(count_above(significance.rounding, triple), 1));
-  }
-  if (triple.s.size(0) > most) {  // descending but for what was hardly resolved
-    const auto kept = triple.s.argsort(0, /*descending=*/true).slice(0, 0, most);
-    triple = {
-        triple.u.index_select(1, kept), triple.s.index_select(0, kept),
-        triple.vt.index_select(0, kept)};
-  }
+  triple = significant(std::move(triple), significance);
   Polar polar{.left = triple.u, .rank = triple.s.size(0), .route = route};
   auto vt = triple.vt;  // [r, n]
   polar.orthogonality = orthogonality(vt);
@@ -170,8 +182,16 @@ std::optional<Polar> find_by_halley(const at::Tensor& c, const Significance& sig
   } catch (const c10::Error&) {  // a factorization within failed: a decomposition has to tell
     return {};
   }
-  if (!found ||
-      found->smallest <= std::max(significance.floor, significance.share * found->largest)) {
+  // No direction of S or R is longer than all of it.
+  const auto& rounding = significance.rounding;
+  const auto error =
+      rounding.source.defined()
+          ? kTimes * std::hypot(
+                         rounding.source.norm().item<double>() * rounding.target_error,
+                         rounding.target.norm().item<double>() * rounding.source_error)
+          : 0;
+  if (!found || found->smallest <=
+                    std::max({significance.floor, significance.share * found->largest, error})) {
     return {};
   }
   Polar polar{

@@ -170,11 +170,12 @@ void Carriage::align_and_carry(const transport::Watch& watch) {
               rows_.push_back(std::move(row));
             }
           },
-      .group = [&](int64_t first) { return end_group(first); },
+      .group = [&](int64_t first, int64_t last) { return end_group(first, last); },
       .begin =
           [&](int64_t first) {
             files_->drop_from(first);
-            CarriedFiles(work_->path()).open();  // what is damaged is said before hours of work
+            CarriedFiles(work_->path())
+                .open(first);  // what is damaged is said before hours of work
             work_->went_on_at(stage_words(first, *maps_->aligner));
           },
       .sync =
@@ -196,7 +197,7 @@ void Carriage::carry(int64_t stage, const MapSet& found) {
       stage > 0 && stage + 2 < stages() &&
       pairs[static_cast<size_t>(stage)].target == pairs[static_cast<size_t>(stage - 1)].target;
   if (!more) {
-    end_group(stage)();
+    end_group(files_->end(), stage + 1)();
   }
 }
 
@@ -225,19 +226,19 @@ Addition Carriage::addition_of(
       opened_.target, layout, deltas_of(assembly), write_ == "update" ? 1 : options_.alpha);
 }
 
-std::function<void()> Carriage::end_group(int64_t first) {
-  return [this, first, group = std::exchange(group_, {}),
+std::function<void()> Carriage::end_group(int64_t first, int64_t last) {
+  return [this, first, last, group = std::exchange(group_, {}),
           rows = std::exchange(rows_, ordered_json::array())]() mutable {
-    store(first, std::move(group), rows);
+    store(first, last, std::move(group), rows);
   };
 }
 
 // What a job goes on from, and of the output what is known by now: the blocks that the group brought.
-void Carriage::store(int64_t first, Group group, const ordered_json& rows) {
+void Carriage::store(int64_t first, int64_t last, Group group, const ordered_json& rows) {
   if (maps_->mask) {
     maps_->mask->apply(group);
   }
-  files_->write(first, group, rows);
+  files_->write(first, last, group, rows);
   if (!writer_) {
     return;
   }
@@ -255,13 +256,13 @@ void Carriage::store(int64_t first, Group group, const ordered_json& rows) {
   }
   group.clear();
   CarriedFiles files(files_->directory());
-  files.open(first);
+  files.open_group(first);
   const Assembly assembly(target, files);
   writer_->write(tensors, deltas_of(assembly));
 }
 
 ordered_json Carriage::deliver(const transport::Watch& watch) {
-  files_->open();
+  files_->open(stages());
   const Assembly assembly(opened_.target.architecture(), *files_);
   const Watch writing = [&](int64_t done, int64_t all) {
     watch(static_cast<double>(done), static_cast<double>(all), "writing");

@@ -52,9 +52,9 @@ class Carriage {
   // Of what is carried, on the target; of the output where that is a model.
   Addition addition_of(const Assembly& assembly, const std::optional<WrittenModel>& written) const;
   using Group = std::map<std::string, transport::Carried>;
-  // What puts the group that began with stage `first` on disk.
-  std::function<void()> end_group(int64_t first);
-  void store(int64_t first, Group group, const nlohmann::ordered_json& rows);
+  // What puts the group of stages `first` to `last` - 1 on disk.
+  std::function<void()> end_group(int64_t first, int64_t last);
+  void store(int64_t first, int64_t last, Group group, const nlohmann::ordered_json& rows);
 
   JobOptions options_;
   std::unique_ptr<Aside> warming_;

@@ -14,6 +14,7 @@ namespace theseus::output {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::ordered_json;
 
 constexpr const char* kDelta = "|delta";
 constexpr const char* kUp = "|up";
@@ -26,6 +27,7 @@ constexpr const char* kAgreement = "|agreement";
 
 void CarriedFiles::write(
     int64_t first,
+    int64_t last,
     const std::map<std::string, transport::Carried>& carried,
     const nlohmann::ordered_json& rows,
     const std::vector<fs::path>& beside) {
@@ -44,16 +46,21 @@ void CarriedFiles::write(
       tensors.emplace_back(name + kAgreement, at::tensor(*one.agreement, at::kDouble));
     }
   }
+  ordered_json checksum;  // null: nothing was carried
   if (!tensors.empty()) {
-    checkpoint::write_checked(file(first, ".safetensors"), tensors, /*synced=*/false);
+    checksum = checkpoint::write_checked(file(first, ".safetensors"), tensors, /*synced=*/false);
     unsynced_.push_back(file(first, ".safetensors"));
   }
-  auto hashes = nlohmann::ordered_json::object();
+  auto hashes = ordered_json::object();
   for (const auto& path : beside) {
     hashes[path.lexically_relative(directory_).generic_string()] = hash_of_file(path);
   }
-  write_checked_json(file(first, ".json"), {{"rows", rows}, {"beside", hashes}}, /*synced=*/false);
+  write_checked_json(
+      file(first, ".json"),
+      {{"last", last}, {"tensors", checksum}, {"rows", rows}, {"beside", hashes}},
+      /*synced=*/false);
   unsynced_.push_back(file(first, ".json"));
+  end_ = last;
 }
 
 void CarriedFiles::sync() {
@@ -78,7 +85,8 @@ std::set<int64_t> CarriedFiles::groups() const {
   return found;
 }
 
-void CarriedFiles::drop_from(int64_t first) const {
+void CarriedFiles::drop_from(int64_t first) {
+  end_ = first;
   for (const auto group : groups()) {
     if (group >= first) {
       fs::remove(file(group, ".json"));
@@ -87,34 +95,45 @@ void CarriedFiles::drop_from(int64_t first) const {
   }
 }
 
-void CarriedFiles::open() {
-  for (const auto first : groups()) {
-    open(first);
+void CarriedFiles::open(int64_t last) {
+  int64_t first = 0;
+  while (first < last) {
+    first = open_group(first);
   }
+  require(
+      first == last, "the unfinished work is damaged: ", directory_.string(), " holds stage ",
+      first, " and was to hold those before stage ", last + 1, "; --fresh starts anew");
 }
 
-void CarriedFiles::open(int64_t first) {
-  const auto about = read_checked_json(file(first, ".json"));
+int64_t CarriedFiles::open_group(int64_t first) {
+  const auto path = file(first, ".json");
+  std::error_code ignored;
+  require(
+      fs::is_regular_file(path, ignored), "the unfinished work is damaged: ", path.string(),
+      " is gone; --fresh starts anew");
+  const auto about = read_checked_json(path);
+  const auto last = about.value("last", int64_t{0});
+  require(
+      last > first, "the unfinished work is damaged: ", path.string(),
+      " does not say which stages it is of; --fresh starts anew");
   for (const auto& row : about.at("rows")) {
     rows_.push_back(row);
   }
   for (const auto& [name, hash] : about.at("beside").items()) {
-    const auto path = directory_ / name;
-    std::error_code ignored;
+    const auto other = directory_ / name;
     require(
-        fs::is_regular_file(path, ignored) && hash == hash_of_file(path),
-        "the unfinished work is damaged: ", path.string(),
+        fs::is_regular_file(other, ignored) && hash == hash_of_file(other),
+        "the unfinished work is damaged: ", other.string(),
         " is not there as it was written; --fresh starts anew");
   }
-  const auto tensors = file(first, ".safetensors");
-  if (!fs::exists(tensors)) {
-    return;
+  if (const auto& checksum = about.at("tensors"); !checksum.is_null()) {
+    const auto opened = std::make_shared<const checkpoint::Checkpoint>(
+        checkpoint::open_checked(file(first, ".safetensors"), checksum.get<std::string>()));
+    for (const auto& info : opened->tensors()) {
+      files_[info.name.substr(0, info.name.rfind('|'))] = opened;
+    }
   }
-  const auto opened =
-      std::make_shared<const checkpoint::Checkpoint>(checkpoint::open_checked(tensors));
-  for (const auto& info : opened->tensors()) {
-    files_[info.name.substr(0, info.name.rfind('|'))] = opened;
-  }
+  return last;
 }
 
 transport::Carried CarriedFiles::read(const std::string& parameter) const {

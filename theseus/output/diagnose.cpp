@@ -154,9 +154,9 @@ ordered_json measure(
             }
           },
       .group =
-          [&](int64_t first) {
-            return [&carried, first, carried_now = std::exchange(group, {})] {
-              carried.write(first, carried_now, ordered_json::array());
+          [&](int64_t first, int64_t last) {
+            return [&carried, first, last, carried_now = std::exchange(group, {})] {
+              carried.write(first, last, carried_now, ordered_json::array());
             };
           },
       .runs_models = true};
@@ -247,7 +247,7 @@ std::optional<Agreement> agreement_of(
         error.what()));
     return std::nullopt;
   }
-  carried.open();
+  carried.open(carried.end());
   const Assembly assembly(opened.target.architecture(), carried);
   const bool asked = options.words.contains("alpha");
   return find_agreement(

@@ -60,7 +60,7 @@ transport::Imitation saved_in(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file, ignored)) {
     return found;
   }
-  return with_context("going on with unfinished work (--fresh starts anew)", [&] {
+  return with_context("going on with unfinished work", [&] {
     const auto saved = checkpoint::open_checked(file);
     const auto bytes = saved.tensor(kAbout).contiguous();
     const auto about = ordered_json::parse(

@@ -249,16 +249,17 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
                }
              },
          .group =
-             [&](int64_t first) {
-               return [&files, first, rows = std::exchange(rows, ordered_json::array()),
+             [&](int64_t first, int64_t last) {
+               return [&files, first, last, rows = std::exchange(rows, ordered_json::array()),
                        written = std::exchange(written, {})] {
-                 files.write(first, {}, rows, written);
+                 files.write(first, last, {}, rows, written);
                };
              },
          .begin =
              [&](int64_t first) {
                files.drop_from(first);
-               CarriedFiles(work.path()).open();  // what is damaged is said before hours of work
+               CarriedFiles(work.path())
+                   .open(first);  // what is damaged is said before hours of work
                work.went_on_at(stage_words(first, *maps.aligner));
              },
          .sync =
@@ -269,7 +270,7 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
         watch, options.save_every);
   });
   hashing.wait();
-  files.open();
+  files.open(static_cast<int64_t>(maps.route.pairs.size()) + 2);
   ordered_json record = {{"theseus", options.version}, {"options", options.words}};
   record.update(describe_inputs(options, opened));
   record["method"] = method_word(options, opened);
@@ -291,6 +292,8 @@ ordered_json align_job(const JobOptions& given, const transport::Watch& watch) {
   }
   record["notes"] = notes;
   record["schedule"] = describe_schedule(schedule, options.placement.device);
+  fs::remove(work.path() / kWalkSavedFile);
+  fs::remove(work.path() / kWalkFile);    // it may be left of a process that was killed
   fs::remove(work.path() / kSolvedFile);  // a process that is killed now must begin anew
   for (const auto& entry : fs::directory_iterator(stages)) {
     note_made(work.staged() / entry.path().filename());

@@ -5,10 +5,12 @@
 #include <optional>
 #include <set>
 
+#include <ATen/ATen.h>
+
 #include "theseus/base/error.h"
 #include "theseus/base/json.h"
 #include "theseus/base/text.h"
-#include "theseus/checkpoint/fingerprint.h"
+#include "theseus/checkpoint/checkpoint.h"
 #include "theseus/model/family.h"
 #include "theseus/output/side_files.h"
 #include "theseus/update/adapter.h"
@@ -104,14 +106,24 @@ bool plainly_differ(const std::string& named, const std::string& ours) {
   return !wanted.empty() && !found.empty() && wanted != found && !short_form;
 }
 
-// Nothing where the directory holds no such model.
+// By their sizes and their small tensors, norms and biases among them: reading all of a large model is too much for a
+// note. Nothing where the directory holds no such model.
 std::optional<bool> has_other_weights(const fs::path& directory, const model::Model& source) {
   try {
     const auto& family =
         find_plugin(model::all_families(), "model family", source.location().family);
     const auto base = checkpoint::Checkpoint::open(directory, family.weights);
-    return base.bytes() != source.checkpoint().bytes() ||
-           checkpoint::fingerprint(base) != checkpoint::fingerprint(source.checkpoint());
+    const auto& ours = source.checkpoint();
+    constexpr int64_t kSmall = 65536;
+    return base.bytes() != ours.bytes() || base.tensors().size() != ours.tensors().size() ||
+           std::any_of(base.tensors().begin(), base.tensors().end(), [&](const auto& info) {
+             if (info.elements() > kSmall) {
+               return false;
+             }
+             const auto* there = ours.find(info.name);
+             return there == nullptr || there->dtype != info.dtype ||
+                    !at::equal(base.tensor(info.name), ours.tensor(info.name));
+           });
   } catch (const InputError&) {
     return std::nullopt;
   }
@@ -146,15 +158,13 @@ std::string note_on_another_base(const fs::path& tuned, const model::Model& sour
     return "";
   }
   std::error_code ignored;
-  constexpr const char* kAdvice =
-      "; what was learnt on another base does not fit this one: give its own base, unless both are "
-      "the same model";
   if (const auto path = find_directory(naming)) {
     const bool other =
         !fs::equivalent(*path, ours, ignored) && has_other_weights(*path, source).value_or(false);
     return other ? c10::str(
                        naming.file.string(), " names the base ", path->string(), " (", naming.key,
-                       "), whose weights are others than those of ", ours.string(), kAdvice)
+                       "), whose weights are others than those of ", ours.string(),
+                       "; what was learnt on another base does not fit this one: give its own")
                  : "";
   }
   const auto name = last_part(naming.name);
@@ -168,7 +178,7 @@ std::string note_on_another_base(const fs::path& tuned, const model::Model& sour
   return other ? c10::str(
                      naming.file.string(), " names the base '", printable(naming.name), "' (",
                      naming.key, "), and the base here, ", ours.string(), ", is called otherwise",
-                     kAdvice)
+                     "; whether they are the same model could not be checked")
                : "";
 }
 

@@ -52,15 +52,34 @@ std::string percent(double share) {
   return fmt::format("{:.3g} %", 100 * share);
 }
 
-void require_seen(
-    const Addition& addition, at::ScalarType stored, const std::string& what, const char* advice) {
-  const double unseen = stored == at::kDouble ? 0 : kUnseen * kUnseen * addition.base_squared;
-  require(
-      addition.norm_squared > unseen && addition.lost() < kVanished, "nothing of ", what,
-      " the norm ", std::sqrt(addition.norm_squared), ", beside weights with the norm ",
-      std::sqrt(addition.base_squared), ", and rounding to ", dtype_name(stored), " takes ",
-      percent(addition.lost()), " of its square; give ", advice, ", or a wider --output-dtype");
+std::string share_of_square(double lost) {
+  return lost >= 1 ? "all" : percent(lost);
 }
+
+std::string sizes_in_words(const Addition& addition) {
+  return c10::str(
+      " the norm ", std::sqrt(addition.norm_squared), ", beside weights with the norm ",
+      std::sqrt(addition.base_squared));
+}
+
+// `unseen`: the share of the weights' norm that an update must have.
+void require_seen(
+    const Addition& addition, double unseen, const std::string& what, const char* advice) {
+  require(
+      addition.norm_squared > unseen * unseen * addition.base_squared, "nothing of ", what,
+      sizes_in_words(addition), "; give ", advice);
+}
+
+void require_held(
+    const Addition& addition, at::ScalarType stored, const std::string& what, const char* advice) {
+  require(
+      addition.lost() < kVanished, "nothing of ", what, sizes_in_words(addition),
+      ", and rounding to ", dtype_name(stored), " takes ", share_of_square(addition.lost()),
+      " of its square; give ", advice, is_half(stored) ? ", or a wider --output-dtype" : "");
+}
+
+constexpr const char* kLearnt = "what was learnt arrives: it has";
+constexpr const char* kLearnMore = "a larger --lr or more --steps";
 
 }  // namespace
 
@@ -188,7 +207,7 @@ std::vector<std::string> notes_on_storage(
   if (storage.would_lose > 0) {
     notes.push_back(c10::str(
         "the output is stored in float32: in the ", whose, "'s ", own, " ",
-        percent(storage.would_lose),
+        share_of_square(storage.would_lose),
         " of the update's square would be lost to rounding; '--output-dtype target' writes ", own,
         " all the same"));
   } else if (storage.written != storage.own) {
@@ -197,11 +216,11 @@ std::vector<std::string> notes_on_storage(
   }
   if (lost > kMuchLost && is_half(storage.written)) {
     notes.push_back(c10::str(
-        percent(lost), " of the update's square is lost to rounding in ", written,
+        share_of_square(lost), " of the update's square is lost to rounding in ", written,
         "; '--output-dtype float32' keeps it"));
   } else if (lost > kMuchLost) {
     notes.push_back(c10::str(
-        percent(lost), " of the update's square is lost to rounding even in ", written,
+        share_of_square(lost), " of the update's square is lost to rounding even in ", written,
         ": it is that small beside the weights"));
   }
   return notes;
@@ -214,14 +233,22 @@ void require_not_zero(const Addition& addition) {
 }
 
 void require_arrival(const Addition& addition, double alpha, at::ScalarType stored) {
-  require_seen(
-      addition, stored, c10::str("the update arrives: times alpha ", alpha, " it has"),
-      "a larger --alpha");
+  const auto what = c10::str("the update arrives: times alpha ", alpha, " it has");
+  constexpr const char* kAdvice = "a larger --alpha";
+  require_seen(addition, stored == at::kDouble ? 0 : kUnseen, what, kAdvice);
+  require_held(addition, stored, what, kAdvice);
 }
 
-void require_learnt(const Addition& addition, at::ScalarType stored) {
-  require_seen(
-      addition, stored, "what was learnt arrives: it has", "a larger --lr or more --steps");
+bool is_seen(const Addition& addition) {
+  return addition.norm_squared > kUnseen * kUnseen * addition.base_squared;
+}
+
+void require_learnt(const Addition& learnt, at::ScalarType stored) {
+  require_seen(learnt, stored == at::kDouble ? 0 : kUnseen, kLearnt, kLearnMore);
+}
+
+void require_stored(const Addition& learnt, at::ScalarType stored) {
+  require_held(learnt, stored, kLearnt, kLearnMore);
 }
 
 std::vector<std::string> notes_on_size(const Addition& addition) {

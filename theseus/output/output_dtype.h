@@ -65,8 +65,11 @@ std::vector<std::string> notes_on_storage(
 
 // Throws InputError when nothing of an update arrives in `stored`, or so little that it is none.
 void require_arrival(const Addition& addition, double alpha, at::ScalarType stored);
-// The same of what a training learnt.
-void require_learnt(const Addition& addition, at::ScalarType stored);
+// The two halves of it for what a training learnt: that there is something, and that `stored` can hold it.
+void require_learnt(const Addition& learnt, at::ScalarType stored);
+void require_stored(const Addition& learnt, at::ScalarType stored);
+// Whether an update is so large beside the weights that float32 can hold it.
+bool is_seen(const Addition& addition);
 // The same of an update alone, which is neither scaled nor rounded: only zeros are nothing.
 void require_not_zero(const Addition& addition);
 // A warning where the update is larger than the weights that it is added to.

@@ -4,14 +4,18 @@
 #include <regex>
 #include <set>
 
+#include "theseus/base/error.h"
 #include "theseus/base/file.h"
 #include "theseus/base/made_files.h"
+#include "theseus/output/text_file.h"
 #include "theseus/output/written.h"
 
 namespace theseus::output {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kLongestList = 64 << 20;
 
 // The names on the list, and the folders that they lie in. An alignment's stages are moved to the output.
 std::set<std::string> names_made_in(const fs::path& directory) {
@@ -50,6 +54,21 @@ void add_strangers_below(
   }
 }
 
+bool has_lock(const fs::path& directory) {
+  const auto lock = directory / kLockFile;
+  std::error_code ignored;
+  return fs::is_regular_file(lock, ignored) && fs::file_size(lock, ignored) == kLockText.size() &&
+         read_text_file(lock, kLockText.size()) == kLockText;
+}
+
+bool has_job(const fs::path& directory) {
+  try {
+    return !read_checked_json(directory / kJobFile).is_null();
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::vector<fs::path> entries_of(const fs::path& directory) {
@@ -64,7 +83,7 @@ std::vector<fs::path> entries_of(const fs::path& directory) {
 
 bool is_of_work(const fs::path& path) {
   static const std::regex kFiles(
-      R"((\.)?(lock|solved|losses\.jsonl|made\.txt|(job|memory|route|carried-\d+)\.json|)"
+      R"((\.)?(lock|solved|walk\.saved|losses\.jsonl|made\.txt|(job|memory|route|carried-\d+)\.json|)"
       R"((walk|schedule|gradients|signs|training|best|imitated|carried-\d+|states-\d+-\d+)\.safetensors))"
       R"((\.\d+\.\d+\.tmp)?)");
   static const std::regex kFolders("output|stages|replaced");
@@ -75,7 +94,7 @@ bool is_of_work(const fs::path& path) {
          (fs::is_directory(status) || fs::is_regular_file(status));
 }
 
-std::vector<std::string> not_of_work(const fs::path& directory) {
+std::vector<std::string> not_of_work(const fs::path& directory, bool fresh) {
   std::vector<std::string> names, others;
   std::error_code ignored;
   const auto made = names_made_in(directory);
@@ -88,10 +107,27 @@ std::vector<std::string> not_of_work(const fs::path& directory) {
     }
   }
   const auto lock = directory / kLockFile;
-  const auto size = fs::is_regular_file(lock, ignored) ? fs::file_size(lock, ignored) : 0;
-  const bool ours = size == kLockText.size() && read_text_file(lock, kLockText.size()) == kLockText;
-  const bool just_begun = size == 0 && names == std::vector<std::string>{kLockFile};
+  const bool just_begun = names == std::vector<std::string>{kLockFile} &&
+                          fs::is_regular_file(lock, ignored) && fs::file_size(lock, ignored) == 0;
+  const bool ours = has_lock(directory) || (fresh && has_job(directory));
   return ours || just_begun ? others : names;
+}
+
+std::string damaged_list(const fs::path& directory) {
+  if (!has_lock(directory)) {
+    return has_job(directory) ? c10::str(
+                                    " (", (directory / kLockFile).string(),
+                                    " is damaged or gone; --fresh starts anew all the same)")
+                              : "";
+  }
+  const auto list = directory / kMadeFile;
+  std::error_code ignored;
+  const auto text = fs::is_regular_file(list, ignored) ? read_text_file(list, kLongestList) : "";
+  return text.ends_with('\n') ? ""
+                              : c10::str(
+                                    " (", list.string(),
+                                    ", which lists what theseus made in its folders, is damaged or "
+                                    "gone)");
 }
 
 }  // namespace theseus::output

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <span>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -25,7 +26,6 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr size_t kShownNames = 5;
-constexpr const char* kJobFile = "job.json";
 constexpr const char* kFreshReplaces = " (--fresh replaces an earlier output)";
 
 fs::path without_slash(const fs::path& path) {
@@ -44,6 +44,11 @@ fs::path place_of(const fs::path& out) {
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
+}
+
+bool holds_any(const fs::path& directory, std::span<const char* const> names) {
+  return std::any_of(
+      names.begin(), names.end(), [&](const char* name) { return is_there(directory / name); });
 }
 
 bool is_empty_directory(const fs::path& path) {
@@ -78,6 +83,14 @@ std::string fresh_words(const fs::path& out, const Listed& listed) {
                         : " (--fresh replaces only what theseus wrote, and this is not, or has "
                           "changed since: " +
                               joined(others, kShownNames) + ")";
+}
+
+// Work is saved in full precision: what the output is rounded to can be chosen again.
+ordered_json without_output_dtype(ordered_json job) {
+  if (job.is_object() && job.contains("options")) {
+    job["options"].erase("output-dtype");
+  }
+  return job;
 }
 
 void add_once(const ordered_json& value, ordered_json& list) {
@@ -160,12 +173,13 @@ WorkDirectory::WorkDirectory(const fs::path& out, Identity identity, bool fresh)
   require(
       !is_there(path_) || (!link && fs::is_directory(path_, error)), "--out: ", path_.string(),
       " is where unfinished work would lie, and it is no directory");
-  const auto strangers = not_of_work(path_);
+  const auto strangers = not_of_work(path_, fresh);
   require(
       strangers.empty(), "--out: ", path_.string(),
       " is where unfinished work would lie, and it holds what is of an earlier build, or not "
       "ours: ",
-      joined(strangers, kShownNames), "; remove it by hand, or choose another name");
+      joined(strangers, kShownNames), damaged_list(path_),
+      "; remove it by hand, or choose another name");
   fs::create_directory(path_, error);
   require(!error, "--out: cannot make ", path_.string(), ": ", error.message());
   take_lock();
@@ -175,15 +189,18 @@ WorkDirectory::WorkDirectory(const fs::path& out, Identity identity, bool fresh)
 
 // What an earlier process left goes, unless this one can go on with it.
 void WorkDirectory::begin() {
-  std::error_code ignored;
-  const auto file = path_ / kJobFile;
-  resumed_ = !fresh_ && holds_work() && fs::exists(file, ignored);
+  if (!fresh_ && holds_work()) {
+    require_whole();
+  }
   if (resumed_) {
-    const auto found = read_checked_json(file);
+    const auto found = read_checked_json(path_ / kJobFile);
     find_job();
     require_same(comparable(part_of(found, "job")));
     threads_ = part_of(found, "threads");
     devices_ = part_of(found, "devices");
+  }
+  if (!resumed_) {
+    forget_work();
   }
   for (const auto& entry : entries_of(path_)) {
     if (entry.filename() != kLockFile && (!resumed_ || is_temporary(entry))) {
@@ -200,10 +217,11 @@ void WorkDirectory::begin() {
 }
 
 void WorkDirectory::require_same(const ordered_json& before) const {
-  if (before == job_) {
+  const auto was = without_output_dtype(before), is = without_output_dtype(job_);
+  if (was == is) {
     return;
   }
-  const auto [what, of_input] = difference(before, job_);
+  const auto [what, of_input] = difference(was, is);
   const auto place = "--out: " + path_.string() + " holds unfinished work ";
   require(
       !of_input, place, "of other inputs: ", what,
@@ -247,21 +265,56 @@ void WorkDirectory::take_lock() {
         "; wait until it is done, or choose another name"));
   }
   const auto size = static_cast<ssize_t>(kLockText.size());
+  std::string found(kLockText.size(), ' ');  // it may be damaged
+  const bool whole = opened.st_size == size &&
+                     ::pread(lock_, found.data(), found.size(), 0) == size && found == kLockText;
   require(
-      opened.st_size == size || ::pwrite(lock_, kLockText.data(), kLockText.size(), 0) == size,
+      whole || (::pwrite(lock_, kLockText.data(), kLockText.size(), 0) == size &&
+                ::ftruncate(lock_, size) == 0),
       "--out: cannot write in ", path_.string(), ": ", std::generic_category().message(errno));
 }
 
 bool WorkDirectory::holds_work() const {
-  return std::any_of(std::begin(kWorkFiles), std::end(kWorkFiles), [&](const char* name) {
-    std::error_code ignored;
-    return fs::exists(path_ / name, ignored);
-  });
+  return holds_any(path_, kWorkFiles);
+}
+
+// Without what says whose work it is, or how far it has come, it must not go unasked.
+void WorkDirectory::require_whole() {
+  resumed_ = true;  // so that it stays when it is refused
+  const bool job = is_there(path_ / kJobFile);
+  const auto place = "the unfinished work is damaged: " + path_.string() + "/";
+  require(
+      job || !holds_any(path_, kOwnedFiles), place, kJobFile,
+      ", which says whose it is, is gone; --fresh starts anew");
+  require(
+      !is_there(path_ / kWalkSavedFile) || is_there(path_ / kWalkFile) ||
+          is_there(path_ / kSolvedFile),
+      place, kWalkFile, ", which says how far it has come, is gone; --fresh starts anew");
+  resumed_ = job;
+}
+
+// A line for the end of a message; empty where nothing is kept.
+std::string WorkDirectory::kept_words() const {
+  return !kept_ || !holds_work()
+             ? ""
+             : c10::str(
+                   "\n  what was done until it was last saved is kept in ", path_.string(),
+                   ": the same command goes on from there, also with another --device, --threads "
+                   "or --output-dtype; --fresh starts anew");
+}
+
+// Before the rest goes: whoever comes after a kill in between has nothing to go on with.
+void WorkDirectory::forget_work() noexcept {
+  std::error_code ignored;
+  for (const char* name : kWorkFiles) {
+    fs::remove(path_ / name, ignored);
+  }
 }
 
 // The lock goes last: as long as something of ours is there, it says whose it is.
 void WorkDirectory::clear() noexcept {
   std::error_code ignored;
+  forget_work();
   for (const auto& entry : entries_of(path_)) {
     if (is_of_work(entry) && entry.filename() != kLockFile) {
       fs::remove_all(entry, ignored);

@@ -61,6 +61,15 @@ class WorkDirectory {
       throw;
     }
   }
+  // Runs a part of the job after which the work is of use, whatever happens: the message of an E says where it is.
+  template <typename E, typename Body>
+  decltype(auto) keeping(Body&& body) {
+    try {
+      return std::forward<Body>(body)();
+    } catch (const E& error) {
+      throw E(error.what() + kept_words());
+    }
+  }
   // How far the work was that this process goes on with, in words.
   void went_on_at(const std::string& where) { went_on_at_ = where; }
   // Makes `staged` the output, with the record as its file `name`, and removes everything else. It
@@ -77,6 +86,9 @@ class WorkDirectory {
   void require_same(const nlohmann::ordered_json& before) const;
   void give_up() { kept_ = resumed_ = false; }
   bool holds_work() const;
+  std::string kept_words() const;
+  void require_whole();
+  void forget_work() noexcept;
   void clear() noexcept;
 
   std::filesystem::path out_, path_, staged_;

@@ -15,6 +15,7 @@
 #include "theseus/evaluate/content.h"
 #include "theseus/output/model_card.h"
 #include "theseus/output/opened.h"
+#include "theseus/output/output_dtype.h"
 #include "theseus/output/side_files.h"
 #include "theseus/output/space.h"
 #include "theseus/output/text_file.h"
@@ -222,12 +223,16 @@ ordered_json finetune(const FinetuneOptions& options, const Watch& watch) {
   auto* const measured = held_out ? &*held_out : nullptr;
   const Lesson lesson{.loss = loss, .batches = batches, .held_out = measured};
   work.went_on_at(c10::str("step ", saved_steps(work.path()) + 1, " of ", options.steps));
-  const auto outcome =
-      work.attempt([&] { return run_training(setup.trainable, lesson, how, watch, work.path()); });
+  const auto outcome = work.keeping<NumericError>(
+      [&] { return run_training(setup.trainable, lesson, how, watch, work.path()); });
 
   watch(1, 1, "writing");
-  const auto written = work.attempt([&] { return setup.write(options, work.staged()); });
-  work.check_result([&] { setup.require_learnt(written); });
+  const auto written =
+      work.keeping<NumericError>([&] { return setup.write(options, work.staged()); });
+  const auto stored = written ? written->dtype : at::kFloat;
+  const auto learnt = setup.learnt(written);
+  work.check_result([&] { output::require_learnt(learnt, stored); });
+  work.keeping<InputError>([&] { output::require_stored(learnt, stored); });
   note_made(work.staged() / kLossesFile);
   fs::copy_file(work.path() / kLossesFile, work.staged() / kLossesFile);
   if (!options.recipe.empty()) {

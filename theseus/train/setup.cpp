@@ -1,5 +1,7 @@
 #include "theseus/train/setup.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
@@ -9,6 +11,7 @@
 #include "theseus/output/write_adapter.h"
 #include "theseus/train/lora.h"
 #include "theseus/train/start.h"
+#include "theseus/update/norm.h"
 
 namespace theseus::train {
 namespace {
@@ -22,6 +25,13 @@ std::string task_of(const model::Architecture& architecture, const Head& head) {
     return generation.grows == "decoder_input_ids" ? "SEQ_2_SEQ_LM" : "CAUSAL_LM";
   }
   return head.added() ? architecture.head_task : "";
+}
+
+// |s B A|^2 = s^2 tr((B^T B) (A A^T)), which takes no matrix larger than a factor.
+double product_squared(const update::LowRank& factors) {
+  const auto up = factors.up.detach().to(at::kDouble), down = factors.down.detach().to(at::kDouble);
+  const auto trace = (at::mm(up.t(), up) * at::mm(down, down.t())).sum().item<double>();
+  return factors.scale * factors.scale * std::max(trace, 0.0);
 }
 
 }  // namespace
@@ -94,14 +104,14 @@ std::optional<WrittenTuned> Setup::write(
   return write_tuned(model, values, head, options.output_dtype, directory);
 }
 
-void Setup::require_learnt(const std::optional<WrittenTuned>& written) const {
+output::Addition Setup::learnt(const std::optional<WrittenTuned>& written) const {
   const c10::NoGradGuard no_gradients;
   const auto dtype = written ? written->dtype : at::kFloat;
   auto all = written ? written->learnt : learnt_by_factors();
   for (const auto& [name, before] : head_begun) {
     all.add(addition_of(before.to(dtype), trainable.leaves().at(name).detach().cpu(), dtype));
   }
-  output::require_learnt(all, dtype);
+  return all;
 }
 
 // As an adapter stores it, beside the weights that it is for.
@@ -112,16 +122,16 @@ output::Addition Setup::learnt_by_factors() const {
     const auto end = tensor.rfind(".weight");
     const auto module = tensor.substr(0, end);
     if (end != std::string::npos && trainable.leaves().contains(module + ".lora_B.weight")) {
-      const auto factors = trainable.low_rank(module);
-      const auto delta = factors.scale * at::matmul(factors.up.detach(), factors.down.detach());
-      const auto square = [](const at::Tensor& values) {
-        return values.to(at::kDouble).square().sum().item<double>();
-      };
-      const auto norm_squared = square(delta);
-      all.add(
-          {.norm_squared = norm_squared,
-           .arrived_squared = norm_squared,
-           .base_squared = square(model.checkpoint().tensor(parameter.stored))});
+      const auto norm_squared = product_squared(trainable.low_rank(module));
+      const auto base = update::norm_of(model.checkpoint().tensor(parameter.stored));
+      const output::Addition one{
+          .norm_squared = norm_squared,
+          .arrived_squared = norm_squared,
+          .base_squared = base * base};
+      if (output::is_seen(one)) {
+        return one;
+      }
+      all.add(one);
     }
   }
   return all;

@@ -26,8 +26,8 @@ struct Setup {
   std::optional<WrittenTuned> write(
       const FinetuneOptions& options, const std::filesystem::path& directory) const;
 
-  // Throws InputError when nothing of what the leaves learnt arrives in what write() wrote.
-  void require_learnt(const std::optional<WrittenTuned>& written) const;
+  // What the leaves learnt, as write() wrote it, beside the weights: of factors only so many that it is more than nothing.
+  output::Addition learnt(const std::optional<WrittenTuned>& written) const;
 
   model::Model& model;
   Head head;

@@ -322,7 +322,7 @@ void Aligner::solve_group(
       sink.stage(stage, maps, seen);
     }
     if (stage + 1 == group.second) {
-      storing.run([this, store = sink.group(group.first)] {
+      storing.run([this, store = sink.group(group.first, group.second)] {
         const Stopwatch watch(storing_, "store");
         store();
       });

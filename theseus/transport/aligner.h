@@ -41,9 +41,9 @@ using Watch = std::function<void(double done, double all, const std::string& doi
 // ones may come again, the same as before.
 struct Sink {
   std::function<void(int64_t stage, const MapSet& maps, const stats::Moments& moments)> stage;
-  // The group that began with `first` is complete: returns what puts all it gave on disk, on a GPU while the next
+  // The group of stages `first` to `last` - 1 is complete: returns what puts all it gave on disk, on a GPU while the next
   // group comes.
-  std::function<std::function<void()>(int64_t first)> group;
+  std::function<std::function<void()>(int64_t first, int64_t last)> group;
   // Groups come from this one on: what an earlier process left of them is of no use.
   std::function<void(int64_t first)> begin = {};
   // What came so far must outlast the machine's sudden end: a position behind it is about to be saved.

@@ -6,6 +6,7 @@
 
 #include "theseus/base/bring.h"
 #include "theseus/base/error.h"
+#include "theseus/base/file.h"
 #include "theseus/checkpoint/checked.h"
 
 namespace theseus::transport {
@@ -63,6 +64,9 @@ Schedule agreed_schedule(const fs::path& directory, const Schedule& now, int64_t
   const auto path = schedule_file(directory);
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
+    require(
+        !fs::exists(directory / kWalkFile, ignored),
+        "the unfinished work is damaged: ", path.string(), " is gone; --fresh starts anew");
     std::vector<int64_t> numbers;
     for (const auto& [first, last] : now.groups) {
       numbers.insert(numbers.end(), {first, last});
@@ -73,18 +77,17 @@ Schedule agreed_schedule(const fs::path& directory, const Schedule& now, int64_t
                {"batches", at::tensor(batches, at::kLong)}});
     return now;
   }
-  return with_context("reading the unfinished work " + path.string(), [&] {
-    const auto saved = checkpoint::open_checked(path);
-    require(
-        saved.find("batches") != nullptr && saved.tensor("batches").item<int64_t>() == batches,
-        "it walked the examples in other batches; --fresh starts over");
-    const auto numbers = saved.tensor("groups").view({-1, 2});
-    Schedule schedule{.spill = saved.tensor("spill").item<int64_t>() != 0, .cost = now.cost};
-    for (int64_t i = 0; i < numbers.size(0); ++i) {
-      schedule.groups.emplace_back(numbers[i][0].item<int64_t>(), numbers[i][1].item<int64_t>());
-    }
-    return schedule;
-  });
+  const auto saved = checkpoint::open_checked(path);
+  require(
+      saved.find("batches") != nullptr && saved.tensor("batches").item<int64_t>() == batches,
+      "the unfinished work ", path.string(),
+      " walked the examples in other batches; --fresh starts anew");
+  const auto numbers = saved.tensor("groups").view({-1, 2});
+  Schedule schedule{.spill = saved.tensor("spill").item<int64_t>() != 0, .cost = now.cost};
+  for (int64_t i = 0; i < numbers.size(0); ++i) {
+    schedule.groups.emplace_back(numbers[i][0].item<int64_t>(), numbers[i][1].item<int64_t>());
+  }
+  return schedule;
 }
 
 void write_moments(const fs::path& path, const std::map<int64_t, stats::Moments>& moments) {
@@ -96,20 +99,17 @@ void write_moments(const fs::path& path, const std::map<int64_t, stats::Moments>
 }
 
 std::map<int64_t, stats::Moments> read_moments(const fs::path& path) {
-  return with_context(
-      "reading the unfinished work " + path.string() + " (--fresh starts over)", [&] {
-        const auto saved = checkpoint::open_checked(path);
-        std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
-        for (const auto& info : saved.tensors()) {
-          const auto name = words(info.name);
-          pairs[{std::stoll(name.at(0)), name.at(1)}][name.at(2)] = saved.tensor(info.name);
-        }
-        std::map<int64_t, stats::Moments> moments;
-        for (const auto& [key, tensors] : pairs) {
-          moments[key.first][key.second] = stats::PairMoments::from(tensors);
-        }
-        return moments;
-      });
+  const auto saved = checkpoint::open_checked(path);
+  std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
+  for (const auto& info : saved.tensors()) {
+    const auto name = words(info.name);
+    pairs[{std::stoll(name.at(0)), name.at(1)}][name.at(2)] = saved.tensor(info.name);
+  }
+  std::map<int64_t, stats::Moments> moments;
+  for (const auto& [key, tensors] : pairs) {
+    moments[key.first][key.second] = stats::PairMoments::from(tensors);
+  }
+  return moments;
 }
 
 WalkMemory::WalkMemory(
@@ -141,27 +141,24 @@ bool WalkMemory::load(
   if (!is_saved()) {
     return false;
   }
-  return with_context(
-      "reading the unfinished work " + file().string() + " (--fresh starts over)", [&] {
-        const auto saved = checkpoint::open_checked(file());
-        std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
-        for (const auto& info : saved.tensors()) {
-          const auto path = words(info.name);
-          const auto tensor = saved.tensor(info.name);
-          if (path[0] == "position") {
-            position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
-          } else if (path[0] == "state") {
-            part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = bring(tensor, device_);
-          } else {
-            pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
-          }
-        }
-        for (const auto& [key, tensors] : pairs) {
-          auto& where = key.first < 0 ? outer : moments[key.first];
-          where[key.second] = stats::PairMoments::from(tensors);
-        }
-        return true;
-      });
+  const auto saved = checkpoint::open_checked(file());
+  std::map<std::pair<int64_t, std::string>, std::map<std::string, at::Tensor>> pairs;
+  for (const auto& info : saved.tensors()) {
+    const auto path = words(info.name);
+    const auto tensor = saved.tensor(info.name);
+    if (path[0] == "position") {
+      position = {tensor[0].item<int64_t>(), tensor[1].item<int64_t>()};
+    } else if (path[0] == "state") {
+      part_of(states_.at(std::stoull(path[1])), path[2])[path[3]] = bring(tensor, device_);
+    } else {
+      pairs[{path[0] == "outer" ? -1 : std::stoll(path[1]), path[2]}][path[3]] = tensor;
+    }
+  }
+  for (const auto& [key, tensors] : pairs) {
+    auto& where = key.first < 0 ? outer : moments[key.first];
+    where[key.second] = stats::PairMoments::from(tensors);
+  }
+  return true;
 }
 
 bool WalkMemory::is_due(const Position& position) const {
@@ -184,6 +181,9 @@ void WalkMemory::save(
     append(tensors, c10::str("state/", batch, "/"), states_[batch]);
   }
   checkpoint::write_checked(file(), tensors);
+  if (const auto mark = directory_ / kWalkSavedFile; !fs::exists(mark)) {
+    AtomicFile(mark).commit();
+  }
   if (spill_) {
     forget_before(position.first);  // not sooner: until now an earlier position was the saved one
   }
@@ -199,6 +199,7 @@ bool WalkMemory::is_saved() const {
 
 void WalkMemory::clear() {
   std::error_code ignored;
+  fs::remove(directory_ / kWalkSavedFile, ignored);
   fs::remove(file(), ignored);
   fs::remove(schedule_file(directory_), ignored);
   forget_before(std::numeric_limits<int64_t>::max());

@@ -11,6 +11,10 @@
 
 namespace theseus::transport {
 
+constexpr const char* kWalkFile = "walk.safetensors";
+constexpr const char* kWalkSavedFile =
+    "walk.saved";  // from the first save on, as long as that file is needed
+
 // Where a walk stands: batches before `batch` have passed the group that begins at stage `first`.
 struct Position {
   int64_t first = 0;
@@ -64,7 +68,7 @@ class WalkMemory {
 
  private:
   void forget_before(int64_t first);
-  std::filesystem::path file() const { return directory_ / "walk.safetensors"; }
+  std::filesystem::path file() const { return directory_ / kWalkFile; }
   std::filesystem::path state_file(int64_t first, int64_t batch) const;
 
   std::filesystem::path directory_;

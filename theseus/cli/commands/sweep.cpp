@@ -18,11 +18,7 @@
 #include "theseus/cli/numbers.h"
 #include "theseus/cli/output_path.h"
 #include "theseus/cli/progress.h"
-#include "theseus/cli/recipe.h"
 #include "theseus/cli/sweep_text.h"
-#include "theseus/evaluate/compare_place.h"
-#include "theseus/evaluate/content.h"
-#include "theseus/output/identity.h"
 #include "theseus/output/sentence_head.h"
 
 namespace theseus::cli::commands {
@@ -96,30 +92,14 @@ void add_update(const Options& options, nlohmann::ordered_json& record) {
   }
 }
 
-// Options and inputs that decide the curve, these by what is in them.
-nlohmann::ordered_json identity_of(const Options& options) {
-  const auto words = given_options(*options.app);
-  nlohmann::ordered_json identity = {
-      {"version", THESEUS_VERSION}, {"options", output::deciding_options(words)}};
-  const auto split = options.evaluate.read().split;
-  const std::string chosen_on = split.empty() ? data::kValidation : split;
-  for (const auto& [name, value] : words.items()) {
-    if (value.is_string() && output::is_input(name)) {
-      identity["inputs"][name] = theseus::evaluate::content_of(
-          value, name == "data" ? std::vector{chosen_on} : std::vector<std::string>(), options.out);
-    }
-  }
-  return identity;
-}
-
-// The curve of an equal command may be replaced, another's only when --fresh says so, and what is no curve never.
+// An earlier curve may be replaced when --fresh says so, and what is no curve never.
 void require_replaceable(const Options& options) {
   std::error_code ignored;
   if (!fs::is_regular_file(options.out, ignored)) {
     return;
   }
   constexpr int64_t kLongest = 64 << 20;
-  const auto found = nlohmann::ordered_json::parse(
+  const auto found = nlohmann::json::parse(
       static_cast<int64_t>(fs::file_size(options.out, ignored)) < kLongest
           ? read_text_file(options.out, kLongest)
           : "",
@@ -127,17 +107,10 @@ void require_replaceable(const Options& options) {
   require(
       found.is_object() && found.value("kind", "") == "sweep", "--out: ", options.out,
       " is there and is no curve of 'theseus sweep'; remove it, or give another name");
-  if (options.fresh) {
-    return;
-  }
-  constexpr const char* kAdvice = "; give another name, or --fresh to replace it";
   require(
-      found.contains("job") && found.at("job") == identity_of(options), "--out: ", options.out,
-      " holds the curve of another command, of the model ", found.value("model", "unknown"), " on ",
-      found.value("data", "unknown"), kAdvice);
-  require(
-      theseus::evaluate::is_as_written(options.out), "--out: ", options.out,
-      " has changed since theseus wrote it", kAdvice);
+      options.fresh, "--out: ", options.out, " holds an earlier curve, of the model ",
+      found.value("model", "unknown"), " on ", found.value("data", "unknown"),
+      "; give another name, or --fresh to replace it");
 }
 
 int run(const Options& options) {
@@ -154,9 +127,9 @@ int run(const Options& options) {
   add_update(options, record);
   const auto text = record.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (!options.out.empty()) {
-    auto written = record;
-    written["job"] = identity_of(options);
-    theseus::evaluate::write_record(options.out, written);
+    AtomicFile file(options.out);
+    file.append(text);
+    file.commit();
   }
   fmt::print("{}", options.json ? text : without_controls(curve_text(record)));
   return kDone;
@@ -193,7 +166,7 @@ std::function<int()> add(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app.add_option("--out", options->out, "also write the curve as JSON, for 'theseus report'");
-  app.add_flag("--fresh", options->fresh, "replace the curve of another command at --out");
+  app.add_flag("--fresh", options->fresh, "replace an earlier curve at --out");
   app.add_flag("--json", options->json, "print JSON");
   app.add_flag("--quiet", options->quiet, "no progress");
   return [options] { return run(*options); };
