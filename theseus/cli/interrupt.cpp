@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <limits>
+#include <string_view>
 #include <unistd.h>
 #include <utility>
 
@@ -28,7 +29,7 @@ struct Interruption {
 
 std::atomic<const Interruption*> expected = nullptr;
 
-void say(const std::string& text) {
+void say(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -38,13 +39,14 @@ bool holds(const Work& work) {
   });
 }
 
-// As parts, since a handler can put none together.
+// As parts that are there already: the handler may have interrupted an allocation, so it must not make one.
 void say_end(const Interruption& interruption) {
-  static const std::string kBegin = "\ninterrupted (work in ", kNext = ", ",
-                           kEnd = " is kept: the same command goes on from there)\n",
-                           kNothing = "\ninterrupted; nothing is kept to go on from (",
-                           kAnew =
-                               " holds too little: the same command starts anew, and removes it)\n";
+  constexpr std::string_view kBegin = "\ninterrupted (work in ", kNext = ", ",
+                             kEnd = " is kept: the same command goes on from there)\n",
+                             kNothing = "\ninterrupted; nothing is kept to go on from (",
+                             kAnew =
+                                 " holds too little: the same command starts anew, and removes "
+                                 "it)\n";
   bool any = false;
   for (const auto& work : interruption.works) {
     if (holds(work)) {
