@@ -179,7 +179,7 @@ class Evaluate(DigitsTest):
                  "val", "--step", "1", "--to", "2", "--out", self.here / "c", "--quiet"]
         done = self.theseus(*words, "--methods", "none,copy,procrustes")
         self.assertIn("| method | digits |", done.stdout)
-        self.assertIn("needs equal widths: identity", done.stdout)
+        self.assertIn("needs equal widths: copy", done.stdout)
         record = json.loads((self.here / "c" / "compare.json").read_text())
         rows = {row["method"]: row["cells"]["digits"] for row in record["rows"]}
         self.assertEqual(rows["none"]["value"], self.evaluate(self.models / "wide")["value"])

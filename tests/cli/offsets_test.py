@@ -83,7 +83,7 @@ class Offsets(support.CommandTest):
         (same / "vocab.txt").write_text("\n".join(self.names) + "\n")
         self.refused("transport", "--source", self.source, "--tuned", self.tuned, "--target", same,
                      "--examples", f"lines:{self.here / 'lines.txt'}", "--tokens", "offsets", "--out",
-                     self.here / "second", says=["both models get the same ids", "use tokens"])
+                     self.here / "second", says=["both models get the same ids", "use text"])
 
 
 if __name__ == "__main__":

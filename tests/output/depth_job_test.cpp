@@ -170,7 +170,7 @@ TEST(DepthJob, MatchesShallowerTargets) {
     options.align.depth = Depth::kStretch;
     options.out = scratch / "refused";
     tests::expect_parts(
-        tests::error_of([&] { tests::run(options); }), "at least as deep", "--depth match");
+        tests::error_of([&] { tests::run(options); }), "at least as deep", "--depth divided");
   }
 }
 

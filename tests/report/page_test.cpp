@@ -87,7 +87,7 @@ TEST(Page, Transport) {
   EXPECT_EQ(worst.rows[0][3].text, "-0.25");
   EXPECT_EQ(worst.rows[1][4].text, "-");
   EXPECT_EQ(part<Table>(carried, "Left behind").rows[0][2].text, "other classes");
-  EXPECT_EQ(part<Table>(carried, "Depth: match").rows[1][1].text, "0.25 of 0 + 0.75 of 1");
+  EXPECT_EQ(part<Table>(carried, "Depth: divided").rows[1][1].text, "0.25 of 0 + 0.75 of 1");
   const auto& similarity = part<Table>(carried, "Similarity");
   EXPECT_EQ(titles_of(similarity), "source block target block 0 target block 1");
   EXPECT_EQ(words_of(similarity.rows.at(1)), "1 0.1 0.8");

@@ -94,7 +94,7 @@ TEST(Depth, RefusesToStretchToFewer) {
       tests::error_of([] {
         make_route(towers({2, 4}), towers({2, 3}), Depth::kStretch, {});
       }),
-      "text", "4", "3", "--depth match");
+      "text", "4", "3", "--depth divided");
 }
 
 // The greatest sum by trying every assignment.

@@ -157,7 +157,7 @@ TEST(Plan, LeavesATowerThatTheCalibrationDoesNotReach) {
   const auto message = tests::error_of([&] {
     require_reached(plan, SourceUpdate::open(planted.tuned, source), source.architecture());
   });
-  tests::expect_parts(message, "does not reach", "pixel_values", "text", "--partial");
+  tests::expect_parts(message, "do not reach", "pixel_values", "text", "--partial");
 }
 
 }  // namespace
